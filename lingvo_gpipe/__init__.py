@@ -1,0 +1,1 @@
+"""A framework for training giant networks with GPipe pipeline parallelism."""

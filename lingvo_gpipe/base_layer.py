@@ -1,0 +1,385 @@
+"""BaseLayer: Params -> variable specs and children -> theta -> FProp.
+
+A layer's life:
+
+  layer = SomeLayer.Params().Set(name='net', ...).Instantiate()
+  layer.VariableSpecs()         # shapes and dtypes; nothing is allocated
+  layer.InstantiateVariables()  # the only step that takes memory
+  layer.FProp(layer.theta, inputs)
+
+Subclasses declare weights and children in `__init__` and compute in `FProp`,
+which is a pure function of `theta` (a NestedMap of tensors shaped like the tree
+of layers) and of its inputs. It runs eagerly and inside `tf.function`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from lingvo_gpipe import fprop_context
+from lingvo_gpipe import hyperparams
+from lingvo_gpipe import nested_map
+from lingvo_gpipe import weights
+
+NestedMap = nested_map.NestedMap
+WeightParams = weights.WeightParams
+WeightInit = weights.WeightInit
+
+DEFAULT_RANDOM_SEED = 1
+
+# Seeds of one step: micro-batch i of step t has t * 2**20 + i, an exact int64.
+_MAX_MICRO_BATCHES = 2**20
+
+
+class BaseLayer:
+  """The base class of all layers, cells and tasks.
+
+  Attributes:
+    BATCH_FIELDS: names of the batch's fields that this layer, used as a cell,
+      asks for. They go straight to its partition, and it is called as
+      `FProp(theta, inputs, batch)`.
+  """
+
+  BATCH_FIELDS: tuple[str, ...] = ()
+
+  @classmethod
+  def Params(cls) -> hyperparams.InstantiableParams:
+    """The params of every layer; subclasses extend them."""
+    p = hyperparams.InstantiableParams(cls)
+    p.Define('name', '', "The layer's part of its variables' names.")
+    p.Define('dtype', None, "Dtype of the variables; None: the parent's.")
+    p.Define(
+      'fprop_dtype',
+      None,
+      'Dtype of the computation; None: the dtype of the parent computation, at '
+      'the root the dtype of the variables.',
+    )
+    p.Define(
+      'random_seed',
+      None,
+      'Seed of initial values and dropout; None: of the parent.',
+    )
+    p.Define(
+      'params_init',
+      WeightInit.GlorotUniform(),
+      'How weights start that say nothing else.',
+    )
+    return p
+
+  def __init__(self, params: hyperparams.InstantiableParams):
+    if not params.name:
+      raise ValueError(
+        f'{type(self).__name__} needs a name: set its param "name"'
+      )
+    self.params = params.Copy()
+    self.params.Freeze()
+    self._parent: BaseLayer | None = None
+    self._children: dict[str, BaseLayer | list[BaseLayer]] = {}
+    self._child_names: set[str] = set()
+    self._weights: dict[str, tuple[WeightParams, bool]] = {}
+    self._vars: NestedMap | None = None
+
+  # Declaration: no tensors, no memory.
+
+  def CreateVariable(
+    self, name: str, weight: WeightParams, trainable: bool = True
+  ) -> None:
+    """Declares a weight, later found as `theta.<name>`.
+
+    Args:
+      name: unique among the layer's weights and children.
+      weight: its shape and how it starts.
+      trainable: False for state that no gradient changes.
+    """
+    self._CheckNewName(name)
+    if any(not isinstance(d, int) or d <= 0 for d in weight.shape):
+      raise ValueError(
+        f'{self.path}: the shape of {name!r} must be of positive integers, '
+        f'not {weight.shape}'
+      )
+    self._weights[name] = (weight, trainable)
+
+  def CreateChild(self, name: str, params: Any) -> BaseLayer:
+    """Makes a child layer, found as `self.<name>` and `theta.<name>`."""
+    self._CheckNewName(name)
+    self._children[name] = self._Adopt(params, name)
+    setattr(self, name, self._children[name])
+    return self._children[name]
+
+  def CreateChildren(self, name: str, params: list[Any]) -> list[BaseLayer]:
+    """Makes a list of children, found as `self.<name>` and `theta.<name>`.
+
+    A child without a name of its own is called by its place: `<name>_000`.
+
+    Args:
+      name: of the list.
+      params: of each child.
+
+    Returns:
+      The children.
+
+    Raises:
+      ValueError: where two children have the same name.
+    """
+    self._CheckNewName(name)
+    children = [self._Adopt(p, f'{name}_{i:03d}') for i, p in enumerate(params)]
+    self._children[name] = children
+    setattr(self, name, children)
+    return children
+
+  def _CheckNewName(self, name: str) -> None:
+    if name in self._weights or hasattr(self, name):
+      raise ValueError(
+        f'{self.path}: {name!r} is taken by a weight, a child or an attribute '
+        f'of {type(self).__name__}; choose another name'
+      )
+
+  def _Adopt(self, params: Any, default_name: str) -> BaseLayer:
+    name = params.name or default_name
+    if name in self._child_names:
+      raise ValueError(
+        f'{self.path}: two children are called {name!r}, so their variables '
+        'would share a name; give each its own param "name"'
+      )
+    self._child_names.add(name)
+    child = params.Instantiate(name=name)
+    child._parent = self
+    return child
+
+  # What follows from the layer's place in the model.
+
+  @property
+  def path(self) -> str:
+    """Names from the root to this layer, such as 'net/stem/conv'."""
+    if self._parent is None:
+      return self.params.name
+    return f'{self._parent.path}/{self.params.name}'
+
+  @property
+  def dtype(self) -> tf.DType:
+    """Of the variables; known once the layer has been adopted."""
+    if self.params.dtype is not None:
+      return self.params.dtype
+    return self._parent.dtype if self._parent is not None else tf.float32
+
+  @property
+  def fprop_dtype(self) -> tf.DType:
+    """Of the computation."""
+    if self.params.fprop_dtype is not None:
+      return self.params.fprop_dtype
+    if self._parent is not None and self.params.dtype is None:
+      return self._parent.fprop_dtype
+    return self.dtype
+
+  @property
+  def random_seed(self) -> int:
+    """Of the run, unless a layer on the way up has its own."""
+    if self.params.random_seed is not None:
+      return self.params.random_seed
+    if self._parent is not None:
+      return self._parent.random_seed
+    return DEFAULT_RANDOM_SEED
+
+  @property
+  def children(self) -> dict[str, BaseLayer | list[BaseLayer]]:
+    """Children and lists of children by name."""
+    return dict(self._children)
+
+  def Descendants(self) -> Iterator[BaseLayer]:
+    """This layer and all below it, depth first."""
+    yield self
+    for child in self._children.values():
+      for layer in child if isinstance(child, list) else [child]:
+        yield from layer.Descendants()
+
+  def _MapTree(self, own, child) -> NestedMap:
+    """A tree shaped like theta: own(name) for weights, child(layer, name)."""
+    tree = NestedMap({name: own(name) for name in self._weights})
+    for name, layer in self._children.items():
+      if isinstance(layer, list):
+        tree[name] = [child(x, name, i) for i, x in enumerate(layer)]
+      else:
+        tree[name] = child(layer, name, None)
+    return tree
+
+  def VariableSpecs(self) -> NestedMap:
+    """The specs of all variables, as a tree shaped like theta."""
+    return self._MapTree(
+      self._Spec, lambda layer, unused_name, unused_i: layer.VariableSpecs()
+    )
+
+  def _Spec(self, name: str) -> weights.VariableSpec:
+    weight, trainable = self._weights[name]
+    return weights.VariableSpec(
+      path=f'{self.path}/{name}',
+      shape=tuple(weight.shape),
+      dtype=weight.dtype or self.dtype,
+      init=weight.init or self.params.params_init,
+      trainable=trainable,
+      collections=tuple(weight.collections),
+      seed=self.random_seed,
+    )
+
+  # Variables.
+
+  def InstantiateVariables(self) -> None:
+    """Creates the variables of this layer and all below it.
+
+    They are created on the current device; GPipe puts each of its cells on the
+    device of its partition.
+
+    Raises:
+      RuntimeError: in a second call, and inside a tf.function.
+    """
+    if not tf.executing_eagerly():
+      raise RuntimeError(
+        f'{self.path}: create variables before, not inside, a tf.function'
+      )
+    if self._vars is not None:
+      raise RuntimeError(f'{self.path}: its variables exist already')
+
+    def _Child(layer, unused_name, unused_i):
+      layer.InstantiateVariables()
+      return layer.vars
+
+    self._vars = self._MapTree(lambda name: self._Spec(name).Create(), _Child)
+
+  @property
+  def vars(self) -> NestedMap:
+    """The variables, as a tree shaped like theta."""
+    if self._vars is None:
+      raise RuntimeError(
+        f'{self.path} has no variables yet: call InstantiateVariables() first'
+      )
+    return self._vars
+
+  @property
+  def theta(self) -> NestedMap:
+    """The variables' values, read on their devices, ready for FProp."""
+    return self.ThetaFrom(self.vars)
+
+  def ThetaFrom(self, variables: NestedMap) -> NestedMap:
+    """Values for FProp out of `variables`, a tree shaped like `vars`.
+
+    Trainable weights are cast to the layer's fprop_dtype; state, such as
+    moving moments, keeps its precision.
+    """
+
+    def _Own(name):
+      value = variables[name]
+      with tf.device(value.device):
+        value = tf.identity(value)
+        unused_weight, trainable = self._weights[name]
+        if trainable and value.dtype.is_floating:
+          value = tf.cast(value, self.fprop_dtype)
+      return value
+
+    def _Child(layer, name, i):
+      tree = variables[name] if i is None else variables[name][i]
+      return layer.ThetaFrom(tree)
+
+    return self._MapTree(_Own, _Child)
+
+  def AbstractTheta(self) -> NestedMap:
+    """A theta of placeholders in the current graph, to trace FProp with.
+
+    Takes no memory whatever the size of the layer.
+    """
+    placeholders = tf.nest.map_structure(
+      lambda spec: tf.compat.v1.placeholder(spec.dtype, spec.shape),
+      self.VariableSpecs(),
+    )
+    return self.ThetaFrom(placeholders)
+
+  # Computation.
+
+  def FProp(self, theta: NestedMap, *args: Any) -> Any:
+    """The layer's function; a pure one of theta and the inputs.
+
+    Args:
+      theta: values of the weights, a tree shaped like `vars`.
+      *args: the inputs.
+
+    Returns:
+      The outputs.
+    """
+    raise NotImplementedError(f'{type(self).__name__}.FProp')
+
+  def __call__(self, *args: Any) -> Any:
+    """FProp with the variables as they are."""
+    return self.FProp(self.theta, *args)
+
+  @property
+  def do_eval(self) -> bool:
+    """Whether the current forward pass is one of evaluation."""
+    return fprop_context.Current().do_eval
+
+  def StatelessSeed(self, name: str = '') -> tf.Tensor:
+    """A seed for tf.random.stateless_*, new for each micro-batch.
+
+    It is a function of the run's seed, the layer's path, `name`, the step and
+    the micro-batch. A re-materialized forward pass and any cut into partitions
+    therefore draw the same numbers. All of it is int64: nothing collides before
+    step 2**43.
+
+    Args:
+      name: tells apart several draws of one layer.
+
+    Returns:
+      int64 [2].
+    """
+    context = fprop_context.Current()
+    step = tf.cast(context.global_step, tf.int64)
+    micro_batch = tf.cast(context.micro_batch, tf.int64)
+    return tf.stack(
+      [
+        tf.constant(
+          weights.Hash64('draw', self.random_seed, self.path, name), tf.int64
+        ),
+        step * _MAX_MICRO_BATCHES + micro_batch,
+      ]
+    )
+
+  def ReportStatistics(self, statistics: NestedMap) -> None:
+    """Reports sums over the micro-batch, in training only.
+
+    GPipe adds them up over the micro-batches of the mini-batch, counting each
+    forward pass once and no re-materialization, and hands the result to
+    ApplyStatistics.
+
+    Args:
+      statistics: tensors that may be summed.
+    """
+    context = fprop_context.Current()
+    if not context.do_eval:
+      context.AddStatistics(
+        self.path, tf.nest.map_structure(tf.stop_gradient, statistics)
+      )
+
+  def ApplyStatistics(self, statistics: NestedMap) -> None:
+    """Updates state from the sums over a whole mini-batch.
+
+    Args:
+      statistics: what this layer reported, summed.
+    """
+    raise NotImplementedError(
+      f'{self.path} reports statistics, so {type(self).__name__} must define '
+      'ApplyStatistics'
+    )
+
+  def AddAuxLoss(self, name: str, total: tf.Tensor) -> None:
+    """Adds an auxiliary loss to the objective, in training only.
+
+    Args:
+      name: in metrics and summaries.
+      total: scalar, the sum over the examples (or tokens) of the micro-batch,
+        already multiplied by its coefficient. The objective divides it by the
+        weight of the main loss: (sum of losses + sum of totals) / sum of
+        weights.
+    """
+    context = fprop_context.Current()
+    if not context.do_eval:
+      context.AddAuxLoss(f'{self.path}/{name}', total)

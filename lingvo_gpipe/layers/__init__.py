@@ -1,0 +1,1 @@
+"""Layers, a file per family."""

@@ -1,0 +1,1 @@
+"""Learner, optimizers, schedules, checkpoints and programs."""

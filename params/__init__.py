@@ -1,0 +1,1 @@
+"""Registered experiments: data and sizes, no logic."""

@@ -1,0 +1,1 @@
+"""Registered image classification experiments."""

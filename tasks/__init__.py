@@ -1,0 +1,1 @@
+"""Models as lists of cells, input pipelines, metrics."""

@@ -1,0 +1,1 @@
+"""Launcher, inspection and data tools."""

@@ -1,0 +1,1 @@
+"""Build macros and the tests of the source tree's form."""

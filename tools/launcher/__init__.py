@@ -1,0 +1,1 @@
+"""What tools/bazelw does before Bazel runs."""
