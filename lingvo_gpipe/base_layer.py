@@ -19,10 +19,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lingvo_gpipe import fprop_context
-from lingvo_gpipe import hyperparams
-from lingvo_gpipe import nested_map
-from lingvo_gpipe import weights
+from lingvo_gpipe import fprop_context, hyperparams, nested_map, weights
 
 NestedMap = nested_map.NestedMap
 WeightParams = weights.WeightParams

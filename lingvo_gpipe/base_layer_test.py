@@ -1,11 +1,9 @@
 """Tests of base_layer."""
 
-from absl.testing import parameterized
 import tensorflow as tf
+from absl.testing import parameterized
 
-from lingvo_gpipe import base_layer
-from lingvo_gpipe import fprop_context
-from lingvo_gpipe import nested_map
+from lingvo_gpipe import base_layer, fprop_context, nested_map
 
 WeightParams = base_layer.WeightParams
 

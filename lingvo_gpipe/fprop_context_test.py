@@ -4,8 +4,7 @@ import threading
 
 import tensorflow as tf
 
-from lingvo_gpipe import fprop_context
-from lingvo_gpipe import nested_map
+from lingvo_gpipe import fprop_context, nested_map
 
 
 class FPropContextTest(tf.test.TestCase):

@@ -2,9 +2,9 @@
 
 import math
 
-from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
+from absl.testing import parameterized
 
 from lingvo_gpipe import weights
 

@@ -19,18 +19,22 @@ from typing import Any
 
 import tensorflow as tf
 
-from lingvo_gpipe import base_layer
-from lingvo_gpipe import fprop_context
-from lingvo_gpipe import hyperparams
-from lingvo_gpipe import metrics
-from lingvo_gpipe import nested_map
-from lingvo_gpipe.gpipe import cost
-from lingvo_gpipe.gpipe import loop
-from lingvo_gpipe.gpipe import micro_batch
-from lingvo_gpipe.gpipe import partition
-from lingvo_gpipe.gpipe import placement
+from lingvo_gpipe import (
+  base_layer,
+  fprop_context,
+  hyperparams,
+  metrics,
+  nested_map,
+)
+from lingvo_gpipe.gpipe import (
+  cost,
+  loop,
+  micro_batch,
+  partition,
+  placement,
+  schedule,
+)
 from lingvo_gpipe.gpipe import plan as plan_lib
-from lingvo_gpipe.gpipe import schedule
 from lingvo_gpipe.gpipe import stage as stage_lib
 
 NestedMap = nested_map.NestedMap

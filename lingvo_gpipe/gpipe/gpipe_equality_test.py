@@ -3,15 +3,12 @@
 import functools
 import itertools
 
-from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
+from absl.testing import parameterized
 
 from lingvo_gpipe import fprop_context
-from lingvo_gpipe.gpipe import gpipe
-from lingvo_gpipe.gpipe import micro_batch
-from lingvo_gpipe.gpipe import placement
-from lingvo_gpipe.gpipe import test_cells
+from lingvo_gpipe.gpipe import gpipe, micro_batch, placement, test_cells
 
 _LEARNING_RATE = 0.1
 _STEPS = 3
@@ -73,6 +70,10 @@ def _TrainPlain(dtype, num_micro_batches):
   return results, [v.numpy() for v in tf.nest.flatten(net.vars)]
 
 
+def _Eagerly(function):
+  return function
+
+
 _GRID = list(itertools.product((1, 2, 3, 4), (1, 2, 4, 8)))
 
 
@@ -115,8 +116,7 @@ class GPipeEqualityTest(parameterized.TestCase, tf.test.TestCase):
 
   @parameterized.parameters((1, 2), (3, 4))
   def testEager(self, k, m):
-    wrap = lambda f: f
-    self._Compare(k, m, dtype=tf.float64, tolerance=1e-10, wrap=wrap)
+    self._Compare(k, m, dtype=tf.float64, tolerance=1e-10, wrap=_Eagerly)
 
   def testEveryNumberOfPartitionsGivesTheSameBits(self):
     # The graph optimizer rewrites sums, which changes last bits.

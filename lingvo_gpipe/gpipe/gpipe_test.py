@@ -1,15 +1,10 @@
 """The GPipe layer: placement, graph size, checks, failures inside a cell."""
 
-from absl.testing import parameterized
 import tensorflow as tf
+from absl.testing import parameterized
 
-from lingvo_gpipe import base_layer
-from lingvo_gpipe import metrics
-from lingvo_gpipe import nested_map
-from lingvo_gpipe.gpipe import gpipe
-from lingvo_gpipe.gpipe import micro_batch
-from lingvo_gpipe.gpipe import placement
-from lingvo_gpipe.gpipe import test_cells
+from lingvo_gpipe import base_layer, metrics, nested_map
+from lingvo_gpipe.gpipe import gpipe, micro_batch, placement, test_cells
 
 NestedMap = nested_map.NestedMap
 

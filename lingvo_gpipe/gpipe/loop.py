@@ -31,11 +31,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from lingvo_gpipe import metrics
-from lingvo_gpipe import nested_map
-from lingvo_gpipe import weights
-from lingvo_gpipe.gpipe import micro_batch
-from lingvo_gpipe.gpipe import rematerialize
+from lingvo_gpipe import metrics, nested_map, weights
+from lingvo_gpipe.gpipe import micro_batch, rematerialize
 from lingvo_gpipe.gpipe import stage as stage_lib
 
 NestedMap = nested_map.NestedMap
@@ -49,7 +46,7 @@ class StageData:
   Attributes:
     theta: of its cells, read once, before the loops.
     variables: the VariableSpec of each flat leaf of theta.
-    batch: the batch's fields of its cells, [num_micro_batches, micro_batch, ..].
+    batch: the fields its cells ask for, [num_micro_batches, micro_batch, ...].
     spec: StageOutputs of TensorSpecs of one micro-batch.
   """
 

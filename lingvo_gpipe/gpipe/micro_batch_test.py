@@ -1,10 +1,9 @@
 """Tests of micro_batch."""
 
-from absl.testing import parameterized
 import tensorflow as tf
+from absl.testing import parameterized
 
-from lingvo_gpipe import metrics
-from lingvo_gpipe import nested_map
+from lingvo_gpipe import metrics, nested_map
 from lingvo_gpipe.gpipe import micro_batch
 
 NestedMap = nested_map.NestedMap

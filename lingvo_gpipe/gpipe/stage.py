@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from lingvo_gpipe import base_layer
-from lingvo_gpipe import fprop_context
-from lingvo_gpipe import nested_map
+from lingvo_gpipe import base_layer, fprop_context, nested_map
 from lingvo_gpipe.gpipe import micro_batch
 
 Nest = Any

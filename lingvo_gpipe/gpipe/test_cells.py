@@ -11,10 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lingvo_gpipe import base_layer
-from lingvo_gpipe import fprop_context
-from lingvo_gpipe import metrics
-from lingvo_gpipe import nested_map
+from lingvo_gpipe import base_layer, fprop_context, metrics, nested_map
 
 NestedMap = nested_map.NestedMap
 WeightParams = base_layer.WeightParams
