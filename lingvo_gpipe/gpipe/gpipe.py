@@ -95,9 +95,21 @@ class GPipe(base_layer.BaseLayer):
       raise ValueError(
         f"{self.path}: rematerialize={p.rematerialize!r} is not 'partition'"
       )
-    partition.CheckNumPartitions(p.num_partitions, len(p.cells))
+    if p.splits is not None and p.num_partitions not in (1, len(p.splits)):
+      raise ValueError(
+        f'{self.path}: splits={list(p.splits)} makes {len(p.splits)} '
+        f'partitions, but num_partitions={p.num_partitions} '
+        '(--worker_split_size); set only one of the two'
+      )
+    partition.CheckNumPartitions(self.num_partitions, len(p.cells))
     self.CreateChildren('cells', list(p.cells))
     self._plan: plan_lib.PipelinePlan | None = None
+
+  @property
+  def num_partitions(self) -> int:
+    """K."""
+    p = self.params
+    return p.num_partitions if p.splits is None else len(p.splits)
 
   # Planning.
 
@@ -132,10 +144,10 @@ class GPipe(base_layer.BaseLayer):
     micro_spec = micro_batch.MicroSpecs(batch_spec, num_micro_batches)
     costs = cost.CountCells(self.cells, self._Inputs(micro_spec), micro_spec)
     if devices is None:
-      devices = placement.LocalDevices(p.num_partitions)
+      devices = placement.LocalDevices(self.num_partitions)
     self._plan = plan_lib.MakePlan(
       costs,
-      num_partitions=p.num_partitions,
+      num_partitions=self.num_partitions,
       splits=p.splits,
       devices=devices,
       num_micro_batches=num_micro_batches,
@@ -158,7 +170,7 @@ class GPipe(base_layer.BaseLayer):
     p = self.params
     return schedule.ChooseNumMicroBatches(
       batch_size,
-      p.num_partitions,
+      self.num_partitions,
       num_micro_batches=p.num_micro_batches,
       micro_batch_size=p.micro_batch_size,
     )

@@ -101,7 +101,7 @@ class GraphTest(tf.test.TestCase):
     ]
     cells.append(test_cells.Cells()[-1])
     batch = test_cells.Batch()
-    net = _Net(batch, cells=cells, splits=[1, 2], num_partitions=2)
+    net = _Net(batch, cells=cells, splits=[1, 2])
     calls.clear()
     net.ComputeGradients(batch, 0)
     m = net.plan.num_micro_batches
@@ -126,6 +126,10 @@ class ChecksTest(parameterized.TestCase, tf.test.TestCase):
     (
       {'num_micro_batches': 2, 'micro_batch_size': 4},
       'set num_micro_batches=2 or micro_batch_size=4, not both',
+    ),
+    (
+      {'num_partitions': 3, 'splits': [2, 4]},
+      r'splits=\[2, 4\] makes 2 partitions, but num_partitions=3',
     ),
     ({'rematerialize': 'always'}, "rematerialize='always'"),
   )
