@@ -1,0 +1,1 @@
+"""How Params become text and back: paths, values, statements, overrides."""
