@@ -1,1 +1,1 @@
-"""GPipe (arXiv 1811.06965): partitioning, schedule, re-materialization, loops."""
+"""GPipe (arXiv 1811.06965): partitions, schedule, loops, re-materialization."""

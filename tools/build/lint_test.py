@@ -1,0 +1,189 @@
+"""The form of the source tree: ruff, BUILD targets, tests beside modules.
+
+Bazel shows a test only the files it depends on. This one reads the source tree
+itself, which it finds through the link to WORKSPACE, so that a file nobody has
+declared cannot escape.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import pathlib
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from absl.testing import absltest
+
+_ROOT = pathlib.Path('WORKSPACE').resolve().parent
+_SOURCE_DIRS = ('docs', 'lingvo_gpipe', 'params', 'tasks', 'tools')
+
+# Modules without an x_test.py beside them, and what tests them. Helpers that
+# only tests use need none: their target says `testonly = True`.
+_TESTED_ELSEWHERE = {
+  'tools/launcher/__main__.py': 'tools/bazelw_test.py',
+}
+
+
+def _Sources(pattern: str) -> Iterator[pathlib.Path]:
+  """Files of the source tree, as paths from its root."""
+  for folder in _SOURCE_DIRS:
+    for path in sorted((_ROOT / folder).rglob(pattern)):
+      yield path.relative_to(_ROOT)
+
+
+def _Modules() -> list[pathlib.Path]:
+  return [x for x in _Sources('*.py') if x.name != '__init__.py']
+
+
+def _Targets(build: pathlib.Path) -> Iterator[tuple[str, dict[str, ast.expr]]]:
+  """Rule names and attributes of a BUILD file, which is Python syntax."""
+  for node in ast.parse((_ROOT / build).read_text()).body:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+      rule = node.value.func
+      if isinstance(rule, ast.Name):
+        yield rule.id, {x.arg: x.value for x in node.value.keywords if x.arg}
+
+
+@dataclasses.dataclass(frozen=True)
+class Declaration:
+  """How a BUILD file names a source file."""
+
+  rule: str
+  is_testonly: bool
+
+
+def _Declarations(folder: pathlib.Path) -> dict[str, Declaration]:
+  """File name -> declaration, for the srcs that a folder's BUILD spells out."""
+  declared = {}
+  build = folder / 'BUILD'
+  if (_ROOT / build).exists():
+    for rule, attributes in _Targets(build):
+      if isinstance(attributes.get('srcs'), ast.List):
+        for name in ast.literal_eval(attributes['srcs']):
+          declared[name] = Declaration(rule, 'testonly' in attributes)
+  return declared
+
+
+class LintTest(absltest.TestCase):
+  def setUp(self):
+    super().setUp()
+    # Else every check below would pass for want of files.
+    self.assertIn(
+      pathlib.Path('tools/build/lint_test.py'),
+      _Modules(),
+      f'{_ROOT} is not the source tree',
+    )
+
+  def _Ruff(self, *args: str) -> None:
+    result = subprocess.run(
+      [sys.executable, '-m', 'ruff', *args, '--no-cache', str(_ROOT)],
+      capture_output=True,
+      text=True,
+      check=False,
+    )
+    self.assertEqual(
+      result.returncode, 0, f'ruff {args[0]}:\n{result.stdout}{result.stderr}'
+    )
+
+  def testLint(self):
+    self._Ruff('check', '--output-format=concise')
+
+  def testFormat(self):
+    self._Ruff('format', '--check')
+
+  def testRuffSeesTheTree(self):
+    result = subprocess.run(
+      [
+        sys.executable,
+        '-m',
+        'ruff',
+        'check',
+        '--no-cache',
+        '--show-files',
+        str(_ROOT),
+      ],
+      capture_output=True,
+      text=True,
+      check=True,
+    )
+    seen = {pathlib.Path(x) for x in result.stdout.splitlines()}
+    self.assertContainsSubset({_ROOT / x for x in _Modules()}, seen)
+
+
+class BuildFilesTest(absltest.TestCase):
+  def testEveryModuleHasATarget(self):
+    """In particular no test can lie there without ever being run."""
+    missing = []
+    for path in _Modules():
+      declared = _Declarations(path.parent).get(path.name)
+      is_test = path.name.endswith('_test.py')
+      if declared is None or is_test != declared.rule.endswith('_test'):
+        missing.append(f'{path}: {declared.rule if declared else "nowhere"}')
+    self.assertEmpty(
+      missing,
+      'name these files in `srcs` of an lg_py_test, lg_py_library or '
+      'lg_py_binary in the BUILD beside them',
+    )
+
+  def testRulesAreTheProjectsOwn(self):
+    wrong = [
+      f'{build}: {rule}'
+      for build in _Sources('BUILD')
+      for rule, _ in _Targets(build)
+      if rule.startswith('py_')
+    ]
+    self.assertEmpty(wrong, 'use lg_py_* of //tools/build:defs.bzl')
+
+  def testTargetsAreNamedAfterTheirFile(self):
+    wrong = []
+    for build in _Sources('BUILD'):
+      for rule, attributes in _Targets(build):
+        if rule == 'lg_py_test':
+          name = ast.literal_eval(attributes['name'])
+          sources = ast.literal_eval(attributes['srcs'])
+          if f'{name}.py' not in sources:
+            wrong.append(f'{build}: {name} of {sources}')
+    self.assertEmpty(wrong)
+
+
+class ModulesTest(absltest.TestCase):
+  def testEveryModuleHasATestBesideIt(self):
+    missing = []
+    for path in _Modules():
+      declared = _Declarations(path.parent).get(path.name)
+      if not (
+        path.name.endswith('_test.py')
+        or (_ROOT / path.with_name(f'{path.stem}_test.py')).exists()
+        or (declared and declared.is_testonly)
+        or str(path) in _TESTED_ELSEWHERE
+      ):
+        missing.append(str(path))
+    self.assertEmpty(
+      missing,
+      'write <module>_test.py, or say in _TESTED_ELSEWHERE what tests them',
+    )
+
+  def testExceptionsAreNeeded(self):
+    for path, test in _TESTED_ELSEWHERE.items():
+      self.assertTrue((_ROOT / path).exists(), path)
+      self.assertTrue((_ROOT / test).exists(), test)
+      beside = path.replace('.py', '_test.py')
+      self.assertFalse((_ROOT / beside).exists(), f'{path} has its test')
+
+  def testPackagesHoldADocstringOnly(self):
+    """Bazel may put an empty file in the place of an __init__.py."""
+    for path in _Sources('__init__.py'):
+      body = ast.parse((_ROOT / path).read_text()).body
+      self.assertLen(body, 1, path)
+      self.assertIsInstance(body[0], ast.Expr, path)
+
+  def testEveryFolderOfModulesIsAPackage(self):
+    folders = {x.parent for x in _Modules() if not x.name.endswith('_test.py')}
+    missing = [x for x in folders if not (_ROOT / x / '__init__.py').exists()]
+    self.assertEmpty(missing, 'add an __init__.py with a docstring')
+
+
+if __name__ == '__main__':
+  absltest.main()
