@@ -15,13 +15,11 @@ def _Blocks(language):
     return re.findall(rf'```{language}\n(.*?)```', f.read(), re.DOTALL)
 
 
-def _Run(code, folder):
-  path = os.path.join(folder, 'my_pipeline.py')
-  with open(path, 'w', encoding='utf-8') as f:
-    f.write(code)
+def _Run(folder, *args):
   environment = {**os.environ, 'PYTHONPATH': ':'.join(filter(None, sys.path))}
   return subprocess.run(
-    [sys.executable, path],
+    [sys.executable, *args],
+    cwd=folder,
     env=environment,
     capture_output=True,
     text=True,
@@ -34,6 +32,9 @@ def _Losses(output):
 
 
 class TutorialTest(absltest.TestCase):
+  def _Save(self, name, code):
+    return self.create_tempfile(f'mine/{name}', code).full_path
+
   def testThePipelineTrains(self):
     code = _Blocks('python')[0]
     results = []
@@ -42,7 +43,8 @@ class TutorialTest(absltest.TestCase):
         'ConfigureLogicalCpus(2)', f'ConfigureLogicalCpus({k})'
       )
       self.assertEqual(changed == code, k == 2)
-      result = _Run(changed, self.create_tempdir().full_path)
+      path = self._Save('my_pipeline.py', changed)
+      result = _Run(os.path.dirname(path), path)
       self.assertEqual(result.returncode, 0, result.stderr)
       self.assertIn(f'7 cells in {k} partitions', result.stdout)
       results.append(_Losses(result.stdout))
@@ -50,6 +52,21 @@ class TutorialTest(absltest.TestCase):
     self.assertLess(results[0][-1], 0.5 * results[0][0])
     # "The losses stay the same to the last digit."
     self.assertEqual(results[0], results[1])
+
+  def testTheRegisteredModelTrains(self):
+    path = self._Save('my_models.py', _Blocks('python')[1])
+    logdir = self.create_tempdir().full_path
+    result = _Run(
+      os.path.dirname(path),
+      '-m',
+      'lingvo_gpipe.trainer',
+      '--model=my_models.Sine',
+      f'--logdir={logdir}',
+      '--worker_split_size=2',
+    )
+    self.assertEqual(result.returncode, 0, result.stderr)
+    loss = re.search(r'^test loss: (\S+)$', result.stdout, re.MULTILINE)
+    self.assertLess(float(loss.group(1)), 0.3)
 
 
 if __name__ == '__main__':
