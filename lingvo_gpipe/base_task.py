@@ -1,0 +1,211 @@
+"""BaseTask: what is trained, on which data, and how.
+
+A task joins the params of an input, of a GPipe network and of a learner. It is
+the root of the tree of layers, so the paths of its variables begin with its
+name. Most tasks need no class of their own: a model is BaseTask.Params() with
+`net`, `input` and `train` set.
+
+  task = params.Instantiate()           # no memory
+  task.Plan(batch_spec, devices)        # cuts the network
+  task.InstantiateVariables()           # weights, slots, averages
+  task.TrainStep(batch, global_step)    # usually inside a tf.function
+  task.EvalStep(batch)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from lingvo_gpipe import base_layer, fprop_context, hyperparams, nested_map
+from lingvo_gpipe.gpipe import gpipe, loop
+from lingvo_gpipe.gpipe import plan as plan_lib
+from lingvo_gpipe.train import ema as ema_lib
+from lingvo_gpipe.train import learner as learner_lib
+
+NestedMap = nested_map.NestedMap
+
+
+def _TrainParams() -> hyperparams.Params:
+  p = hyperparams.Params()
+  p.Define('learner', learner_lib.Learner.Params(), 'Gradients to updates.')
+  p.Define(
+    'ema',
+    ema_lib.ExponentialMovingAverage.Params(),
+    'Averages of the weights, which evaluation then uses.',
+  )
+  p.Define('max_steps', 1000, 'Steps of the whole run (--max_steps).')
+  p.Define(
+    'log_interval_steps', 20, 'A line of progress comes every so many steps.'
+  )
+  p.Define(
+    'summary_interval_steps',
+    20,
+    'TensorBoard gets a point every so many steps; 0: none.',
+  )
+  p.Define(
+    'save_interval_steps',
+    0,
+    'A checkpoint is written every so many steps, and at the end; 0: only by '
+    'time.',
+  )
+  p.Define(
+    'save_interval_seconds',
+    600.0,
+    'A checkpoint is written after so many seconds; 0: only by steps.',
+  )
+  p.Define(
+    'save_max_to_keep',
+    3,
+    'How many of the newest checkpoints stay (--saver_max_to_keep).',
+  )
+  p.Define(
+    'max_nonfinite_steps',
+    20,
+    'Training gives up after so many steps in a row whose gradients are not '
+    'finite. Such steps change nothing.',
+  )
+  return p
+
+
+def _EvalParams() -> hyperparams.Params:
+  p = hyperparams.Params()
+  p.Define(
+    'interval_steps',
+    0,
+    'The dev data is evaluated every so many training steps; 0: at the end '
+    'only.',
+  )
+  return p
+
+
+class BaseTask(base_layer.BaseLayer):
+  """A GPipe network with its learner."""
+
+  @classmethod
+  def Params(cls) -> hyperparams.InstantiableParams:
+    p = super().Params()
+    p.Define('model', '', 'Name and source of the model; the registry sets it.')
+    p.Define('input', None, 'Params of the input generator.')
+    p.Define('net', gpipe.GPipe.Params().Set(name='net'), 'The network.')
+    p.Define('train', _TrainParams(), 'How it is trained.')
+    p.Define('eval', _EvalParams(), 'When it is evaluated.')
+    return p
+
+  def __init__(self, params: hyperparams.InstantiableParams):
+    super().__init__(params)
+    p = self.params
+    for name in ('max_steps', 'log_interval_steps', 'max_nonfinite_steps'):
+      if p.train.Get(name) < 1:
+        raise ValueError(f'train.{name}={p.train.Get(name)} must be 1 or more')
+    self.CreateChild('net', p.net)
+    self.learner = p.train.learner.Instantiate()
+    self.ema = p.train.ema.Instantiate()
+
+  def Plan(
+    self, batch_spec: NestedMap, devices: Sequence[str] | None = None
+  ) -> plan_lib.PipelinePlan:
+    """Cuts the network into partitions; see GPipe.Plan."""
+    return self.net.Plan(batch_spec, devices=devices and list(devices))
+
+  def StateSpecs(self) -> dict[str, Any]:
+    """The specs of what the optimizer and averages add to the variables."""
+    specs = self.VariableSpecs()
+    return {**self.learner.SlotSpecs(specs), **self.ema.SlotSpecs(specs)}
+
+  def InstantiateVariables(self) -> None:
+    """Creates weights, slots and averages, each on its partition's device."""
+    super().InstantiateVariables()
+    specs = self.VariableSpecs()
+    self.learner.InstantiateVariables(self.vars, specs)
+    self.ema.InstantiateVariables(self.vars, specs)
+
+  @property
+  def variables_for_checkpoint(self) -> dict[str, tf.Variable]:
+    """All that changes in training, by path; nothing in it depends on K."""
+    specs = tf.nest.flatten(self.VariableSpecs())
+    weights = {
+      spec.path: variable
+      for spec, variable in zip(specs, tf.nest.flatten(self.vars), strict=True)
+    }
+    return {**weights, **self.learner.slots, **self.ema.slots}
+
+  @tf.autograph.experimental.do_not_convert
+  def TrainStep(self, batch: NestedMap, global_step: Any) -> NestedMap:
+    """One update from one mini-batch.
+
+    Where the gradients are not finite, nothing changes: neither weights and
+    slots nor moving moments and averages.
+
+    Args:
+      batch: NestedMap of tensors [batch, ...].
+      global_step: int64 scalar, how many steps came before.
+
+    Returns:
+      A NestedMap of
+        loss: scalar, the objective, auxiliary losses included.
+        metrics: NestedMap of WeightedSums of the mini-batch.
+        aux_losses: {name: scalar}, their shares of the objective.
+        learning_rate: scalar.
+        grad_norm: scalar, of all gradients before clipping.
+        update_skipped: bool scalar.
+    """
+    result = self.net.ComputeGradients(batch, global_step)
+    update = self.learner.Apply(self.net.vars, result.grads, global_step)
+
+    def _ApplyStatistics():
+      self.net.ApplyStatistics(result.statistics)
+      return tf.constant(True)
+
+    # Statistics can overflow where gradients, divided by them, do not.
+    finite = _AllFinite(result.statistics)
+    tf.cond(
+      tf.logical_and(finite, ~update.update_skipped),
+      _ApplyStatistics,
+      lambda: tf.constant(False),
+    )
+    if self.ema.enabled:
+
+      def _UpdateAverages():
+        self.ema.Update(self.vars, global_step - update.num_skipped)
+        return tf.constant(True)
+
+      tf.cond(
+        update.update_skipped, lambda: tf.constant(False), _UpdateAverages
+      )
+    return NestedMap(
+      loss=result.loss,
+      metrics=result.metrics,
+      aux_losses=result.aux_losses,
+      learning_rate=update.learning_rate,
+      grad_norm=update.grad_norm,
+      update_skipped=update.update_skipped,
+    )
+
+  @tf.autograph.experimental.do_not_convert
+  def EvalStep(self, batch: NestedMap) -> NestedMap:
+    """The metrics of one batch: no dropout, moving moments, averaged weights.
+
+    Args:
+      batch: NestedMap of tensors [batch, ...]; examples that only fill up the
+        last batch have weight 0.
+
+    Returns:
+      NestedMap of WeightedSums.
+    """
+    theta = self.net.ThetaFrom(self.ema.Averages(self.net.vars))
+    with fprop_context.FPropContext(do_eval=True):
+      return loop.Metrics(self.net.FProp(theta, batch))
+
+
+def _AllFinite(statistics: dict[str, NestedMap]) -> tf.Tensor:
+  """Whether all floating point numbers are finite; bool scalar."""
+  finite = tf.constant(True)
+  for value in tf.nest.flatten(statistics):
+    if value.dtype.is_floating:
+      with tf.device(value.device):
+        own = tf.reduce_all(tf.math.is_finite(value))
+      finite = tf.logical_and(finite, own)
+  return finite

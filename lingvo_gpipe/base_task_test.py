@@ -1,0 +1,186 @@
+"""Tests of base_task."""
+
+import numpy as np
+import tensorflow as tf
+
+from lingvo_gpipe import base_task
+from lingvo_gpipe.gpipe import micro_batch, placement, test_cells
+from lingvo_gpipe.train import optimizers
+
+_BATCH_SIZE = 24
+
+
+def setUpModule():
+  placement.ConfigureLogicalCpus(2)
+
+
+def _Batch(scale=1.0):
+  batch = test_cells.Batch(_BATCH_SIZE, dtype=tf.float32)
+  batch.inputs *= scale
+  return batch
+
+
+class _Overflow(test_cells.Norm):
+  """Reports sums that overflow; its outputs and gradients stay finite."""
+
+  def ReportStatistics(self, statistics):
+    statistics.total += np.float32('inf')
+    super().ReportStatistics(statistics)
+
+
+def _Task(num_partitions=2, norm=test_cells.Norm, keep_prob=1.0, **train):
+  p = base_task.BaseTask.Params().Set(name='task')
+  cells = test_cells.Cells(keep_prob=keep_prob)
+  cells[1] = norm.Params().Set(name='norm', dim=4)
+  p.net.Set(
+    cells=cells,
+    num_partitions=num_partitions,
+    num_micro_batches=4,
+  )
+  p.train.learner.optimizer = optimizers.Momentum.Params()
+  p.train.Set({f'{k.replace("__", ".")}': v for k, v in train.items()})
+  task = p.Instantiate()
+  task.Plan(micro_batch.Specs(_Batch()))
+  task.InstantiateVariables()
+  return task
+
+
+def _Values(task):
+  return {k: v.numpy() for k, v in task.variables_for_checkpoint.items()}
+
+
+def _Step(task):
+  return tf.function(task.TrainStep, autograph=False)
+
+
+class TrainStepTest(tf.test.TestCase):
+  def testUpdatesWeightsSlotsAndMoments(self):
+    task = _Task(keep_prob=0.7)
+    before = _Values(task)
+    outputs = _Step(task)(_Batch(), tf.constant(0, tf.int64))
+    changed = {
+      k for k, v in _Values(task).items() if not np.array_equal(v, before[k])
+    }
+    self.assertEqual(changed, before.keys() - {'learner/num_skipped'})
+    self.assertIn('task/net/norm/mean', changed)
+    self.assertFalse(outputs.update_skipped)
+    self.assertGreater(outputs.grad_norm, 0)
+    self.assertAllClose(outputs.learning_rate, 0.01)
+    # The objective is the main loss and the auxiliary one.
+    aux_loss = outputs.aux_losses['task/net/carry/size']
+    self.assertGreater(aux_loss, 0)
+    self.assertAllClose(outputs.loss, outputs.metrics.loss.Mean() + aux_loss)
+
+  def testDoesWhatItsPartsDo(self):
+    task, parts = _Task(), _Task()
+    step_function = _Step(task)
+    for step in range(2):
+      step = tf.constant(step, tf.int64)
+      step_function(_Batch(), step)
+      result = parts.net.ComputeGradients(_Batch(), step)
+      parts.learner.Apply(parts.net.vars, result.grads, step)
+      parts.net.ApplyStatistics(result.statistics)
+    self.assertAllClose(_Values(task), _Values(parts), rtol=1e-6, atol=1e-7)
+
+  def testNonfiniteGradientsChangeNothing(self):
+    task = _Task(ema__decay=0.9)
+    step = _Step(task)
+    step(_Batch(), tf.constant(0, tf.int64))
+    before = _Values(task)
+    outputs = step(_Batch(float('nan')), tf.constant(1, tf.int64))
+    self.assertTrue(outputs.update_skipped)
+    after = _Values(task)
+    self.assertEqual(after.pop('learner/num_skipped'), 1)
+    for path, value in after.items():
+      np.testing.assert_array_equal(value, before[path], err_msg=path)
+    # And the run can go on.
+    outputs = step(_Batch(), tf.constant(2, tf.int64))
+    self.assertFalse(outputs.update_skipped)
+    self.assertAllInSet([np.isfinite(v).all() for v in after.values()], [True])
+
+  def testOverflowingStatisticsDoNotReachTheMoments(self):
+    task = _Task(norm=_Overflow)
+    before = _Values(task)
+    outputs = _Step(task)(_Batch(), tf.constant(0, tf.int64))
+    self.assertFalse(outputs.update_skipped)
+    after = _Values(task)
+    path = 'task/net/norm/mean'
+    np.testing.assert_array_equal(after[path], before[path])
+    self.assertNotAllEqual(
+      after['task/net/norm/gamma'], before['task/net/norm/gamma']
+    )
+
+  def testNamesDoNotDependOnPartitions(self):
+    one, two = _Task(num_partitions=1), _Task(num_partitions=2)
+    self.assertEqual(_Values(one).keys(), _Values(two).keys())
+    devices = {v.device for v in tf.nest.flatten(two.vars)}
+    self.assertLen(devices, 2)
+    for path, slot in two.learner.slots.items():
+      if path.endswith('/momentum'):
+        weight = two.variables_for_checkpoint[path.removesuffix('/momentum')]
+        self.assertEqual(slot.device, weight.device)
+
+
+class EvalStepTest(tf.test.TestCase):
+  def _Mean(self, task, batch):
+    metrics = tf.function(task.EvalStep, autograph=False)(batch)
+    self.assertEqual(set(metrics), {'loss', 'absolute'})  # no predictions
+    return metrics.absolute
+
+  def testPaddingHasNoWeight(self):
+    task = _Task()
+    batch = _Batch()
+    whole = self._Mean(task, batch)
+    kept = tf.cast(tf.range(_BATCH_SIZE) < 10, tf.float32)
+    parts = []
+    for part in (kept, 1 - kept):
+      padded = batch.copy()
+      padded.weights = batch.weights * part
+      # What stands in the padding does not matter.
+      padded.inputs = tf.where(part[:, tf.newaxis] > 0, batch.inputs, 99.0)
+      parts.append(self._Mean(task, padded))
+    self.assertAllClose(whole.total, parts[0].total + parts[1].total)
+    self.assertAllClose(whole.weight, parts[0].weight + parts[1].weight)
+
+  def testHasNoDropoutAndUsesMovingMoments(self):
+    task = _Task(keep_prob=0.5)
+    batch = _Batch()
+    first = self._Mean(task, batch)
+    self.assertAllEqual(first.total, self._Mean(task, batch).total)
+    task.net.cells[1].vars.mean.assign(tf.ones([4]))
+    self.assertNotAllClose(first.total, self._Mean(task, batch).total)
+
+  def testUsesAveragedWeights(self):
+    task = _Task(ema__decay=0.9)
+    batch = _Batch()
+    before = self._Mean(task, batch)
+    for weight in tf.nest.flatten(task.vars):
+      weight.assign(weight * 2)
+    self.assertAllEqual(before.total, self._Mean(task, batch).total)
+    task.ema.Reset(task.vars)
+    self.assertNotAllClose(before.total, self._Mean(task, batch).total)
+
+
+class ParamsTest(tf.test.TestCase):
+  def testImpossibleNumbers(self):
+    with self.assertRaisesRegex(ValueError, 'train.max_steps=0 must be 1'):
+      _Task(max_steps=0)
+
+  def testTextRoundTrip(self):
+    p = base_task.BaseTask.Params().Set(name='task')
+    p.net.cells = test_cells.Cells()
+    q = p.Copy().FromText(p.ToText())
+    self.assertEqual(p, q)
+
+  def testStateSpecsAreWhatIsCreated(self):
+    task = _Task(ema__decay=0.9)
+    created = {**task.learner.slots, **task.ema.slots}
+    specs = task.StateSpecs()
+    self.assertEqual(
+      {k: tuple(v.shape) for k, v in created.items() if 'learner/' not in k},
+      {k: s.shape for k, s in specs.items()},
+    )
+
+
+if __name__ == '__main__':
+  tf.test.main()

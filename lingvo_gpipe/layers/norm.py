@@ -1,0 +1,209 @@
+"""Batch normalization and layer normalization.
+
+In half precision both keep their weights, and compute their moments, in
+float32.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from lingvo_gpipe import base_layer, hyperparams, nested_map
+
+NestedMap = nested_map.NestedMap
+WeightParams = base_layer.WeightParams
+WeightInit = base_layer.WeightInit
+
+
+def _AtLeastFloat32(dtype: tf.DType) -> tf.DType:
+  return tf.float32 if dtype.size < 4 else dtype
+
+
+class _Norm(base_layer.BaseLayer):
+  """What both have in common: a scale and an offset per channel."""
+
+  @classmethod
+  def Params(cls) -> hyperparams.InstantiableParams:
+    p = super().Params()
+    p.Define('dim', 0, 'Width of the last dimension.')
+    p.Define('epsilon', 1e-3, 'Added to the variance.')
+    return p
+
+  def __init__(self, params: hyperparams.InstantiableParams):
+    super().__init__(params)
+    shape = (self.params.dim,)
+    self.CreateVariable('gamma', WeightParams(shape, WeightInit.Constant(1.0)))
+    self.CreateVariable('beta', WeightParams(shape, WeightInit.Constant(0.0)))
+
+  @property
+  def dtype(self) -> tf.DType:
+    return _AtLeastFloat32(super().dtype)
+
+  @property
+  def fprop_dtype(self) -> tf.DType:
+    return _AtLeastFloat32(super().fprop_dtype)
+
+  def _CheckInputs(self, inputs: tf.Tensor) -> None:
+    if inputs.shape[-1] != self.params.dim:
+      raise ValueError(
+        f'{self.path}: inputs {inputs.shape} end in {inputs.shape[-1]}, but '
+        f'dim={self.params.dim}'
+      )
+
+
+class BatchNorm(_Norm):
+  """Ioffe and Szegedy (arXiv 1502.03167), as GPipe does it (section 2.2).
+
+  In training, inputs are normalized by the moments of their micro-batch. The
+  moving moments, which evaluation uses, advance once for each mini-batch,
+  towards the moments of the whole mini-batch:
+
+    moving += (1 - decay) * (moments of the mini-batch - moving)
+
+  To that end each micro-batch reports sums around the moving mean, which is the
+  same for all of them; sums around zero would lose the variance of channels
+  whose mean is large.
+  """
+
+  @classmethod
+  def Params(cls) -> hyperparams.InstantiableParams:
+    p = super().Params()
+    p.Define(
+      'decay',
+      0.99,
+      'Of the moving moments. They need a few times 1 / (1 - decay) steps to '
+      'become useful: use 0.9 in short runs.',
+    )
+    return p
+
+  def __init__(self, params: hyperparams.InstantiableParams):
+    super().__init__(params)
+    p = self.params
+    if not 0.0 <= p.decay < 1.0:
+      raise ValueError(f'{self.path}: decay={p.decay} must be in [0, 1)')
+    for name, value in (('moving_mean', 0.0), ('moving_variance', 1.0)):
+      weight = WeightParams((p.dim,), WeightInit.Constant(value))
+      self.CreateVariable(name, weight, trainable=False)
+
+  def FProp(self, theta: NestedMap, inputs: tf.Tensor) -> tf.Tensor:
+    """Normalizes each channel.
+
+    Args:
+      theta: gamma, beta, moving_mean and moving_variance, each [dim].
+      inputs: [batch, ..., dim].
+
+    Returns:
+      The outputs, of the inputs' shape and dtype.
+    """
+    self._CheckInputs(inputs)
+    if self.do_eval:
+      return self._Normalize(
+        theta, inputs, theta.moving_mean, theta.moving_variance
+      )
+    if inputs.dtype == tf.float64:  # There is no fused kernel for it.
+      mean, variance = tf.nn.moments(inputs, list(range(inputs.shape.rank - 1)))
+      outputs = self._Normalize(theta, inputs, mean, variance)
+    else:
+      outputs, mean, variance = self._FusedTraining(theta, inputs)
+    self._Report(theta, inputs, mean, variance)
+    return outputs
+
+  def _Normalize(self, theta, inputs, mean, variance) -> tf.Tensor:
+    dtype = theta.gamma.dtype
+    outputs = tf.nn.batch_normalization(
+      tf.cast(inputs, dtype),
+      tf.cast(mean, dtype),
+      tf.cast(variance, dtype),
+      theta.beta,
+      theta.gamma,
+      self.params.epsilon,
+    )
+    return tf.cast(outputs, inputs.dtype)
+
+  def _FusedTraining(self, theta, inputs):
+    """The outputs and the micro-batch's moments by one kernel.
+
+    On a processor it is as fast as the composed operations, on accelerators
+    faster, and the graph is a tenth.
+    """
+    images = inputs
+    if inputs.shape.rank != 4:
+      images = tf.reshape(inputs, [-1, 1, 1, self.params.dim])
+    fused = tf.raw_ops.FusedBatchNormV2(
+      x=images,
+      scale=theta.gamma,
+      offset=theta.beta,
+      mean=tf.zeros([0]),
+      variance=tf.zeros([0]),
+      epsilon=self.params.epsilon,
+      is_training=True,
+    )
+    outputs = fused.y
+    if inputs.shape.rank != 4:
+      outputs = tf.reshape(outputs, tf.shape(inputs))
+    # The kernel's variance is the unbiased one.
+    count = self._Count(inputs, tf.float32)
+    variance = fused.batch_variance * (count - 1.0) / count
+    return outputs, fused.batch_mean, variance
+
+  def _Count(self, inputs, dtype) -> tf.Tensor:
+    """How many values each channel has."""
+    if inputs.shape.is_fully_defined():
+      size = inputs.shape.num_elements() // self.params.dim
+      return tf.constant(size, dtype)
+    return tf.cast(tf.size(inputs) // self.params.dim, dtype)
+
+  def _Report(self, theta, inputs, mean, variance) -> None:
+    count = self._Count(inputs, mean.dtype)
+    shifted = mean - tf.cast(theta.moving_mean, mean.dtype)
+    self.ReportStatistics(
+      NestedMap(
+        count=count,
+        sum=count * shifted,
+        sum_squares=count * (variance + tf.square(shifted)),
+      )
+    )
+
+  def ApplyStatistics(self, statistics: NestedMap) -> None:
+    """Advances the moving moments.
+
+    Args:
+      statistics: over the mini-batch, around the moving mean: count, a scalar,
+        sum [dim] and sum_squares [dim].
+    """
+    mean_step = statistics.sum / statistics.count
+    variance = tf.nn.relu(
+      statistics.sum_squares / statistics.count - tf.square(mean_step)
+    )
+    rate, dtype = 1.0 - self.params.decay, self.vars.moving_mean.dtype
+    self.vars.moving_mean.assign_add(rate * tf.cast(mean_step, dtype))
+    self.vars.moving_variance.assign_add(
+      rate * (tf.cast(variance, dtype) - self.vars.moving_variance)
+    )
+
+
+class LayerNorm(_Norm):
+  """Normalizes each vector of the last dimension (arXiv 1607.06450)."""
+
+  @classmethod
+  def Params(cls) -> hyperparams.InstantiableParams:
+    p = super().Params()
+    p.epsilon = 1e-6
+    return p
+
+  def FProp(self, theta: NestedMap, inputs: tf.Tensor) -> tf.Tensor:
+    """Normalizes each vector.
+
+    Args:
+      theta: gamma and beta, each [dim].
+      inputs: [..., dim].
+
+    Returns:
+      The outputs, of the inputs' shape and dtype.
+    """
+    self._CheckInputs(inputs)
+    values = tf.cast(inputs, theta.gamma.dtype)
+    mean, variance = tf.nn.moments(values, [-1], keepdims=True)
+    inverse = tf.math.rsqrt(variance + self.params.epsilon)
+    outputs = (values - mean) * inverse * theta.gamma + theta.beta
+    return tf.cast(outputs, inputs.dtype)

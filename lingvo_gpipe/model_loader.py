@@ -1,0 +1,218 @@
+"""From flags to a model: registry, overrides, checks.
+
+All that can be wrong with what was typed comes out here, before anything long,
+as a UserError.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from lingvo_gpipe import (
+  base_input,
+  flags,
+  hyperparams,
+  registry,
+  user_error,
+)
+from lingvo_gpipe.config import params_override
+from lingvo_gpipe.gpipe import partition, schedule
+
+# Datasets that are evaluated, by their names in results and summaries.
+EVAL_DATASETS = {'dev': 'Dev', 'test': 'Test'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+  """A registered model with the command's changes.
+
+  Attributes:
+    name: in the registry.
+    source: where its class is defined, 'file:line'.
+    params: of the task, with the training data's input.
+    eval_inputs: {'dev' or 'test': input params}, as far as the model has them.
+    is_overridden: whether the command changed params by their paths.
+  """
+
+  name: str
+  source: str
+  params: hyperparams.InstantiableParams
+  eval_inputs: dict[str, hyperparams.InstantiableParams]
+  is_overridden: bool
+
+  @property
+  def num_partitions(self) -> int:
+    """K, known before anything is instantiated."""
+    net = self.params.net
+    return net.num_partitions if net.splits is None else len(net.splits)
+
+  def Instantiate(
+    self, params: hyperparams.InstantiableParams | None = None
+  ) -> Any:
+    """Makes the task, or what other params describe.
+
+    Args:
+      params: None for the task's.
+
+    Returns:
+      The object.
+
+    Raises:
+      UserError: where an override has made it impossible.
+    """
+    with user_error.Expected(
+      ValueError,
+      TypeError,
+      AttributeError,
+      prefix='--model_params_override does not fit the model: ',
+      when=self.is_overridden,
+    ):
+      return (params or self.params).Instantiate()
+
+
+def Load(options: flags.Options) -> Model:
+  """Finds the model and applies the flags to its params.
+
+  Args:
+    options: the flags.
+
+  Returns:
+    The Model; nothing is instantiated yet.
+
+  Raises:
+    UserError: for a module or model that is not there, an override that cannot
+      be applied, and numbers of partitions that do not fit the cells.
+  """
+  ImportModules(options)
+  with user_error.Expected(registry.UnknownModelError):
+    cls = registry.GetClass(options.model)
+  datasets = cls().GetDatasetNames()
+  if 'Train' not in datasets:
+    raise user_error.UserError(
+      f'--model={options.model} has no training data: define its method Train'
+    )
+  model = Model(
+    name=options.model.removeprefix('params.'),
+    source=registry.GetSource(options.model),
+    params=_Params(options, 'Train'),
+    eval_inputs={
+      key: _Params(options, name).input
+      for key, name in EVAL_DATASETS.items()
+      if name in datasets
+    },
+    is_overridden=bool(options.model_params_override),
+  )
+  _CheckCells(model)
+  return model
+
+
+def ImportModules(options: flags.Options) -> None:
+  """Imports the modules of --import.
+
+  Args:
+    options: the flags.
+
+  Raises:
+    UserError: where there is no such module. A module that is there and fails
+      keeps its own error.
+  """
+  try:
+    registry.ImportModules(options.imports)
+  except ModuleNotFoundError as e:
+    if e.name not in options.imports:
+      raise
+    raise user_error.UserError(e) from e
+
+
+def Inputs(model: Model) -> dict[str, base_input.BaseInput]:
+  """The inputs, with batches that can be split; reads no data.
+
+  Args:
+    model: as loaded.
+
+  Returns:
+    {'train', 'dev' or 'test': input}, 'train' always.
+
+  Raises:
+    UserError: where batches do not fit M.
+  """
+  inputs = {
+    name: model.Instantiate(params)
+    for name, params in {
+      'train': model.params.input,
+      **model.eval_inputs,
+    }.items()
+  }
+  for dataset, generator in inputs.items():
+    _CheckBatch(model, generator.params.batch_size, dataset)
+  return inputs
+
+
+def CheckData(inputs: Mapping[str, base_input.BaseInput]) -> None:
+  """Reads as much of the data as tells that it is there.
+
+  Args:
+    inputs: of Inputs.
+
+  Raises:
+    UserError: where it is not.
+  """
+  for dataset, generator in inputs.items():
+    with user_error.Expected(
+      OSError, ImportError, ValueError, prefix=f'{dataset} data: '
+    ):
+      if not generator.num_examples:
+        raise ValueError(f'there are no examples: {generator.params}')
+
+
+def _CheckBatch(model: Model, batch_size: int, dataset: str) -> None:
+  net = model.params.net
+  with user_error.Expected(ValueError, prefix=f'{dataset} data: '):
+    schedule.ChooseNumMicroBatches(
+      batch_size,
+      model.num_partitions,
+      num_micro_batches=net.num_micro_batches,
+      micro_batch_size=net.micro_batch_size,
+    )
+
+
+def _Params(
+  options: flags.Options, dataset: str
+) -> hyperparams.InstantiableParams:
+  """The params with one dataset as input, changed by the flags."""
+  params = registry.GetParams(options.model, dataset)
+  wishes = {
+    '--worker_split_size': ('net.num_partitions', options.num_partitions),
+    '--num_micro_batches': ('net.num_micro_batches', options.num_micro_batches),
+    '--max_steps': ('train.max_steps', options.max_steps),
+    '--saver_max_to_keep': ('train.save_max_to_keep', options.save_max_to_keep),
+  }
+  for path, value in wishes.values():
+    if value:
+      params.SetPath(path, value)
+  net = params.net
+  if options.num_micro_batches:
+    net.micro_batch_size = None
+  if options.num_partitions and len(net.splits or ()) != net.num_partitions:
+    net.splits = None
+  with user_error.Expected(ValueError, prefix='--model_params_override: '):
+    params_override.ApplyOverride(params, options.model_params_override)
+  for flag, (path, value) in wishes.items():
+    if value and params.Get(path) != value:
+      raise user_error.UserError(
+        f'{flag}={value} and --model_params_override set {path} to different '
+        'values; use one of the two'
+      )
+  return params
+
+
+def _CheckCells(model: Model) -> None:
+  net = model.params.net
+  if not net.cells:
+    return  # GPipe says so.
+  with user_error.Expected(ValueError):
+    partition.CheckNumPartitions(model.num_partitions, len(net.cells))
+    if net.splits is not None:
+      partition.SplitsToPartitions(net.splits, [c.name for c in net.cells])

@@ -1,0 +1,365 @@
+"""Saving and restoring: complete or not there, readable with any partitions.
+
+Built on tf.train.Checkpoint. Files are written into a temporary directory and
+renamed, the one that makes the checkpoint complete last (checkpoint_files.py),
+so that a crash at any moment leaves the checkpoints before as they were.
+
+Variables are saved by their paths in the model, which do not depend on
+partitions: what was written with K=4 restores with K=1.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+from absl import logging
+
+from lingvo_gpipe.train import checkpoint_files, summaries
+
+CheckpointError = checkpoint_files.CheckpointError
+CorruptError = checkpoint_files.CorruptError
+MismatchError = checkpoint_files.MismatchError
+
+# Raised where a worker is lost; they are not about files and pass as they are.
+_WORKER_ERRORS = (
+  tf.errors.AbortedError,
+  tf.errors.CancelledError,
+  tf.errors.DeadlineExceededError,
+  tf.errors.UnavailableError,
+)
+
+_TEMPORARY = '.tmp-'
+_BEST = 'best.json'
+_MAX_LISTED = 10
+
+
+def CheckWritable(directory: str) -> None:
+  """Makes the directory and a file in it, and removes the file.
+
+  Args:
+    directory: where checkpoints or logs are to be written.
+
+  Raises:
+    CheckpointError: where that fails, before any long work.
+  """
+  try:
+    os.makedirs(directory, exist_ok=True)
+    with tempfile.TemporaryFile(dir=directory) as f:
+      f.write(b'0')
+      f.flush()
+  except OSError as e:
+    raise CheckpointError(
+      f'cannot write to the directory {directory}: {e.strerror}; choose '
+      'another one (--logdir), or make it writable'
+    ) from e
+
+
+class Checkpointer:
+  """Saves and restores a set of variables.
+
+  Any number of processes may restore from a directory; one may save.
+  """
+
+  def __init__(
+    self,
+    directory: str,
+    variables: Mapping[str, tf.Variable],
+    *,
+    model: str = '',
+    max_to_keep: int = 5,
+    io_device: str | None = None,
+  ):
+    """Nothing is written before the first Save.
+
+    Args:
+      directory: of the checkpoints.
+      variables: {variable path: variable}.
+      model: name of the model, for messages about foreign checkpoints.
+      max_to_keep: how many of the newest to keep, besides the best; 0: all.
+      io_device: the device that does the reading and writing, such as
+        '/job:localhost/replica:0/task:0/device:CPU:0', to which all values then
+        travel. None: each worker for its own variables, into `directory`, which
+        workers must share.
+
+    Raises:
+      ValueError: where a variable has two names.
+    """
+    names: dict[Any, str] = {}
+    for name, variable in variables.items():
+      other = names.setdefault(variable.ref(), name)
+      if other != name:
+        raise ValueError(
+          f'{other!r} and {name!r} are the same variable; give it one name'
+        )
+    self.directory = directory
+    self._variables = dict(variables)
+    self._model = model
+    self._max_to_keep = max_to_keep
+    self._checkpoint = tf.train.Checkpoint(variables=self._variables)
+    self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
+
+  def Latest(self) -> str | None:
+    """The prefix of the newest complete checkpoint; None if there is none."""
+    return checkpoint_files.Latest(self.directory)
+
+  # Saving.
+
+  def Save(self, step: int, metadata: Mapping[str, Any] | None = None) -> str:
+    """Saves the variables as the checkpoint of a step.
+
+    An earlier checkpoint of the same step is replaced.
+
+    Args:
+      step: global step.
+      metadata: what JSON can hold, such as the input position.
+
+    Returns:
+      The checkpoint's prefix.
+
+    Raises:
+      CheckpointError: where files cannot be written, for example because the
+        disk is full. Earlier checkpoints stay.
+    """
+    prefix = checkpoint_files.Prefix(self.directory, int(step))
+    name = os.path.basename(prefix)
+    temporary = os.path.join(self.directory, f'{_TEMPORARY}{name}')
+    try:
+      os.makedirs(self.directory, exist_ok=True)
+      self._RemoveRemains(int(step))
+      os.mkdir(temporary)
+      self._AwaitAssignments()
+      try:
+        self._Write(temporary, name, int(step), metadata or {})
+        _Publish(temporary, prefix)
+      except Exception:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    except _WORKER_ERRORS:
+      raise
+    except (OSError, tf.errors.OpError) as e:
+      raise CheckpointError(
+        f'cannot save the checkpoint {prefix}: {checkpoint_files.Reason(e)}; '
+        f'the newest complete one is {self.Latest() or "none"}'
+      ) from e
+    self._DeleteOld()
+    return prefix
+
+  def _Write(
+    self, directory: str, name: str, step: int, metadata: Mapping[str, Any]
+  ) -> None:
+    """Writes all files of a checkpoint into a directory."""
+    self._checkpoint.write(os.path.join(directory, name), self._options)
+    files = {}
+    for file in sorted(os.listdir(directory)):
+      path = os.path.join(directory, file)
+      _Sync(path)
+      files[file] = os.path.getsize(path)
+    summaries.WriteJson(
+      os.path.join(directory, f'{name}.json'),
+      {
+        'format_version': checkpoint_files.FORMAT_VERSION,
+        'model': self._model,
+        'global_step': step,
+        'tensorflow_version': tf.__version__,
+        'saved_at': datetime.datetime.now(datetime.UTC).isoformat(),
+        'files': files,
+        'metadata': metadata,
+      },
+    )
+
+  def _RemoveRemains(self, step: int) -> None:
+    """Removes what killed processes left of saving and deleting before step."""
+    complete = checkpoint_files.Checkpoints(self.directory)
+    for file in os.listdir(self.directory):
+      path = os.path.join(self.directory, file)
+      if file.startswith(f'{_TEMPORARY}ckpt-'):
+        shutil.rmtree(path)
+        continue
+      other = checkpoint_files.StepOf(file)
+      if other is not None and other < step:
+        if checkpoint_files.PrefixOf(path) not in complete:
+          os.unlink(path)
+
+  def _DeleteOld(self) -> None:
+    if self._max_to_keep <= 0:
+      return
+    best = self.Best()
+    complete = checkpoint_files.Checkpoints(self.directory)
+    for prefix in complete[: -self._max_to_keep]:
+      if prefix != best:
+        try:
+          checkpoint_files.Delete(prefix)
+        except OSError as e:
+          logging.warning('cannot delete the old checkpoint %s: %s', prefix, e)
+
+  # The best one.
+
+  def RecordMetric(
+    self, step: int, value: float, higher_is_better: bool = True
+  ) -> bool:
+    """Notes a checkpoint's metric; the best checkpoint is never deleted.
+
+    Args:
+      step: of the checkpoint.
+      value: of the metric. NaN is never the best.
+      higher_is_better: False for losses.
+
+    Returns:
+      Whether it is the best so far.
+    """
+    value = float(value)
+    best = self._ReadBest()
+    if math.isnan(value):
+      return False
+    if best is not None and (
+      value <= best['value'] if higher_is_better else value >= best['value']
+    ):
+      return False
+    path = os.path.join(self.directory, _BEST)
+    summaries.WriteJson(path, {'step': int(step), 'value': value})
+    return True
+
+  def Best(self) -> str | None:
+    """The prefix of the checkpoint with the best metric recorded, or None."""
+    best = self._ReadBest()
+    if best is None:
+      return None
+    return checkpoint_files.Prefix(self.directory, best['step'])
+
+  def _ReadBest(self) -> dict[str, Any] | None:
+    """The record of the best checkpoint, if that is still there."""
+    try:
+      path = os.path.join(self.directory, _BEST)
+      with open(path, encoding='utf-8') as f:
+        best = json.load(f)
+    except FileNotFoundError:
+      return None
+    prefix = checkpoint_files.Prefix(self.directory, best['step'])
+    return best if os.path.exists(f'{prefix}.json') else None
+
+  # Restoring.
+
+  def Restore(
+    self, path: str | None = None, *, ignore_unused: bool = False
+  ) -> dict[str, Any] | None:
+    """Sets the variables to a checkpoint's values.
+
+    Args:
+      path: its prefix, or one of its files. None: the newest of the directory.
+      ignore_unused: whether the checkpoint may have variables that are not
+        among ours, such as an optimizer's slots in evaluation.
+
+    Returns:
+      The metadata given to Save, and 'global_step'; None if the directory has
+      no checkpoint.
+
+    Raises:
+      MismatchError: where names, shapes or dtypes of variables differ. No
+        variable has changed.
+      CorruptError: where a file is damaged; names a good checkpoint if there is
+        one. Some variables may have changed.
+      CheckpointError: where it is not complete, or of a later format.
+    """
+    path = path or self.Latest()
+    if path is None:
+      return None
+    prefix = checkpoint_files.PrefixOf(path)
+    info = checkpoint_files.ReadInfo(prefix)
+    checkpoint_files.CheckSizes(prefix)
+    self._CheckVariables(prefix, info['model'], ignore_unused)
+    self._AwaitAssignments()
+    with checkpoint_files.Explained(prefix):
+      status = self._checkpoint.read(prefix, self._options)
+      status.assert_existing_objects_matched().expect_partial()
+    return {**info['metadata'], 'global_step': info['global_step']}
+
+  def _AwaitAssignments(self) -> None:
+    """Waits for assignments that are still on their way to remote workers.
+
+    Those run in the background there, and one that was made before restoring
+    could come after it. A worker handles what it is sent in order.
+    """
+    last = {v.device: v for v in self._variables.values()}
+    for variable in last.values():
+      variable.is_initialized().numpy()
+
+  def _CheckVariables(
+    self, prefix: str, model: str, ignore_unused: bool
+  ) -> None:
+    """Raises MismatchError unless the checkpoint has our variables."""
+    theirs = checkpoint_files.ReadVariables(prefix)
+    ours = {
+      name: (tuple(v.shape), v.dtype) for name, v in self._variables.items()
+    }
+    kinds = {
+      'differ': [
+        f'{name} (there {_Show(theirs[name])}, here {_Show(ours[name])})'
+        for name in sorted(ours.keys() & theirs.keys())
+        if ours[name] != theirs[name]
+      ],
+      'are missing in it': _Only(ours, theirs),
+      'are unknown here': [] if ignore_unused else _Only(theirs, ours),
+    }
+    kinds = {kind: found for kind, found in kinds.items() if found}
+    if not kinds:
+      return
+    of = 'with other params'
+    if model != self._model:
+      of = f'but this is {self._model!r}'
+    each = _MAX_LISTED // len(kinds)
+    listed = '; '.join(
+      f'{len(found)} variables {kind}: {_Listed(found, each)}'
+      for kind, found in kinds.items()
+    )
+    raise MismatchError(
+      f'checkpoint {prefix} is of model {model!r}, {of}: {listed}. Choose '
+      'another directory (--logdir), or run the model that wrote it'
+    )
+
+
+def _Publish(temporary: str, prefix: str) -> None:
+  """Moves a checkpoint's files from a temporary directory to their place."""
+  directory, name = os.path.split(prefix)
+  _Sync(temporary)
+  checkpoint_files.Delete(prefix)
+  # Reversed: the JSON file last, once the others are safe.
+  for path in reversed(checkpoint_files.Files(os.path.join(temporary, name))):
+    if path.endswith('.json'):
+      _Sync(directory)
+    os.replace(path, os.path.join(directory, os.path.basename(path)))
+  _Sync(directory)
+  os.rmdir(temporary)
+
+
+def _Sync(path: str) -> None:
+  """Waits until a file, or the names in a directory, are on the disk."""
+  descriptor = os.open(path or '.', os.O_RDONLY)
+  try:
+    os.fsync(descriptor)
+  finally:
+    os.close(descriptor)
+
+
+def _Show(variable: tuple[tuple[int, ...], tf.DType]) -> str:
+  shape, dtype = variable
+  return f'{dtype.name} {list(shape)}'
+
+
+def _Only(some: Mapping[str, Any], others: Mapping[str, Any]) -> list[str]:
+  return [
+    f'{name} ({_Show(some[name])})'
+    for name in sorted(some.keys() - others.keys())
+  ]
+
+
+def _Listed(items: list[str], count: int) -> str:
+  rest = f' and {len(items) - count} more' if len(items) > count else ''
+  return ', '.join(items[:count]) + rest

@@ -1,0 +1,87 @@
+"""Evaluations of a run: which datasets, what is printed, where it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lingvo_gpipe import logdir as logdir_lib
+from lingvo_gpipe.train import eval_program, summaries
+
+
+class Evaluation:
+  """Evaluates the datasets of a model at steps of a run.
+
+  Args:
+    task: a BaseTask with variables.
+    inputs: {dataset: input generator}, such as those of 'dev' and 'test'.
+    logdir: where summaries go; None: nowhere.
+    start_step: results of later steps, of an earlier process, are removed.
+    interrupted: asked between batches; True gives an evaluation up.
+  """
+
+  def __init__(
+    self,
+    task: Any,
+    inputs: Mapping[str, Any],
+    *,
+    logdir: logdir_lib.LogDir | None,
+    start_step: int,
+    interrupted: Callable[[], bool],
+  ):
+    self._programs = {
+      name: eval_program.EvalProgram(task, generator, name)
+      for name, generator in inputs.items()
+    }
+    self._logdir = logdir
+    self._start_step = start_step
+    self._interrupted = interrupted
+    self._writers: dict[str, summaries.SummaryWriter] = {}
+    self._results: dict[tuple[str, int], dict[str, float]] = {}
+
+  @property
+  def datasets(self) -> list[str]:
+    """The names that Run takes."""
+    return list(self._programs)
+
+  def Run(self, dataset: str, step: int) -> dict[str, float] | None:
+    """Evaluates, unless it was done at this step already.
+
+    Args:
+      dataset: one of `datasets`.
+      step: the step the variables are of.
+
+    Returns:
+      {metric: mean over the dataset}; None where it was interrupted.
+    """
+    key = (dataset, step)
+    if key not in self._results:
+      result = self._programs[dataset].Run(self._interrupted)
+      if result is None:
+        return None
+      self._results[key] = result.metrics
+      if self._logdir is not None:
+        self._Writer(dataset).Scalars(step, result.metrics)
+        self._Writer(dataset).Flush()
+    return self._results[key]
+
+  def _Writer(self, dataset: str) -> summaries.SummaryWriter:
+    if dataset not in self._writers:
+      self._writers[dataset] = summaries.SummaryWriter(
+        self._logdir.EvalDir(dataset), self._start_step
+      )
+    return self._writers[dataset]
+
+
+def ResultLines(dataset: str, metrics: Mapping[str, float]) -> list[str]:
+  """A line for each metric, the accuracy last: `test accuracy: 0.9917`.
+
+  Args:
+    dataset: such as 'test'.
+    metrics: {name: mean}.
+
+  Returns:
+    The lines.
+  """
+  names = sorted(metrics, key=lambda n: (n == 'accuracy', n != 'loss', n))
+  return [f'{dataset} {name}: {metrics[name]:.4f}' for name in names]

@@ -1,0 +1,48 @@
+"""Tests of evaluation."""
+
+import os
+
+from absl.testing import absltest
+
+from lingvo_gpipe import logdir, trainer_test_models
+from lingvo_gpipe.train import evaluation
+
+
+class EvaluationTest(absltest.TestCase):
+  def _Evaluation(self, stops=()):
+    task, inputs = trainer_test_models.MakeTiny()
+    self._logdir = logdir.LogDir(self.create_tempdir().full_path)
+    self._stops = list(stops)
+    return evaluation.Evaluation(
+      task,
+      {'dev': inputs['dev']},
+      logdir=self._logdir,
+      start_step=0,
+      interrupted=lambda: bool(self._stops and self._stops.pop(0)),
+    )
+
+  def testEvaluatesAStepOnce(self):
+    evaluate = self._Evaluation()
+    self.assertEqual(evaluate.datasets, ['dev'])
+    first = evaluate.Run('dev', 10)
+    self.assertIs(evaluate.Run('dev', 10), first)
+    self.assertIsNot(evaluate.Run('dev', 20), first)
+    self.assertLen(os.listdir(self._logdir.EvalDir('dev')), 1)
+
+  def testInterrupted(self):
+    evaluate = self._Evaluation(stops=[False, True])
+    self.assertIsNone(evaluate.Run('dev', 10))
+    # Of an evaluation that was given up nothing stays.
+    self.assertFalse(os.path.exists(self._logdir.EvalDir('dev')))
+    self.assertEqual(set(evaluate.Run('dev', 10)), {'loss', 'accuracy'})
+
+  def testResultLines(self):
+    metrics = {'accuracy': 0.99166, 'error_5': 0.0, 'loss': 0.03125}
+    self.assertEqual(
+      evaluation.ResultLines('test', metrics),
+      ['test loss: 0.0312', 'test error_5: 0.0000', 'test accuracy: 0.9917'],
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,166 @@
+"""Tests of recorder."""
+
+import os
+
+from absl.testing import absltest
+
+from lingvo_gpipe import hyperparams, metrics, nested_map, user_error
+from lingvo_gpipe.train import progress, recorder, step_log
+
+_BATCH_SIZE = 8
+
+
+def _Params(**kwargs):
+  p = hyperparams.Params()
+  p.Define('max_steps', 7, '')
+  p.Define('log_interval_steps', 3, '')
+  p.Define('summary_interval_steps', 2, '')
+  p.Define('max_nonfinite_steps', 4, '')
+  return p.Set(**kwargs)
+
+
+class _Scalar:
+  """A tensor that tells when it is read."""
+
+  def __init__(self, value, reads):
+    self._value, self._reads = value, reads
+
+  def __float__(self):
+    self._reads.append(self._value)
+    return float(self._value)
+
+
+class RecorderTest(absltest.TestCase):
+  def setUp(self):
+    super().setUp()
+    self._path = os.path.join(self.create_tempdir().full_path, 'metrics.jsonl')
+    self._lines, self._summaries, self._reads = [], [], []
+    self._seconds = 0.0
+    self._clock = progress.StepClock(lambda: self._seconds)
+
+  def _Recorder(self, **kwargs):
+    return recorder.Recorder(
+      _Params(**kwargs),
+      batch_size=_BATCH_SIZE,
+      clock=self._clock,
+      log=step_log.StepLog(self._path, 0),
+      write_summary=lambda step, values: self._summaries.append((step, values)),
+      show=self._lines.append,
+    )
+
+  def _Add(self, rec, step, loss=None, skipped=False, correct=2.0):
+    with self._clock.WaitingForInput():
+      self._seconds += 0.25
+    with self._clock.Computing():
+      self._seconds += 0.75
+    weighted = metrics.WeightedSum
+    outputs = nested_map.NestedMap(
+      loss=_Scalar(step if loss is None else loss, self._reads),
+      metrics=nested_map.NestedMap(
+        loss=weighted(99.0, 8.0), accuracy=weighted(correct, 8.0)
+      ),
+      aux_losses={'net/size': 0.5},
+      learning_rate=0.1,
+      grad_norm=2.0,
+      update_skipped=skipped,
+    )
+    rec.Add(step, outputs)
+
+  def testLines(self):
+    rec = self._Recorder()
+    for step in range(1, 8):
+      self._Add(rec, step, correct=step)
+    self.assertEqual(
+      self._lines,
+      [
+        'first step done in 1.0 s, most of it to build the graph',
+        'step 3/7 loss 2.0000 accuracy 0.2500 lr 0.1 8 examples/s '
+        'input wait 25% ETA 4s',
+        'step 6/7 loss 5.0000 accuracy 0.6250 lr 0.1 8 examples/s '
+        'input wait 25% ETA 1s',
+        # The last step has a line whatever the interval.
+        'step 7/7 loss 7.0000 accuracy 0.8750 lr 0.1 8 examples/s '
+        'input wait 25%',
+      ],
+    )
+
+  def testReadsOnlyWhenALineIsDue(self):
+    rec = self._Recorder()
+    self._Add(rec, 1)
+    self._Add(rec, 2)
+    self.assertEmpty(self._reads)
+    self._Add(rec, 3)
+    self.assertEqual(self._reads, [1, 2, 3])
+
+  def testLogHasEveryStepOnce(self):
+    rec = self._Recorder()
+    for step in range(1, 6):
+      self._Add(rec, step, loss=float('inf') if step == 2 else None)
+    rec.Flush()  # As before a checkpoint.
+    rec.Flush()
+    self._Add(rec, 6)
+    records = step_log.Read(self._path)
+    self.assertEqual([r['step'] for r in records], [1, 2, 3, 4, 5, 6])
+    self.assertEqual([r['loss'] for r in records], [1, None, 3, 4, 5, 6])
+    self.assertEqual(
+      records[0],
+      {
+        'step': 1,
+        'loss': 1,
+        'accuracy': 0.25,
+        'aux_loss/net/size': 0.5,
+        'learning_rate': 0.1,
+        'grad_norm': 2.0,
+        'skipped': False,
+      },
+    )
+    # The line of step 6 still is a mean over steps 4, 5 and 6.
+    self.assertStartsWith(self._lines[-1], 'step 6/7 loss 5.0000')
+
+  def testSummaries(self):
+    rec = self._Recorder()
+    for step in range(1, 5):
+      self._Add(rec, step)
+    rec.Flush()
+    values = {step: v for step, v in self._summaries if 'loss' in v}
+    self.assertEqual(list(values), [2, 4])
+    self.assertEqual(values[4]['loss'], 4)
+    self.assertEqual(
+      {'loss', 'accuracy', 'learning_rate', 'grad_norm', 'aux_loss/net/size'},
+      set(values[4]),
+    )
+    rates = [(step, v) for step, v in self._summaries if 'loss' not in v]
+    self.assertEqual(
+      rates, [(3, {'examples_per_second': 8.0, 'input_wait': 0.25})]
+    )
+
+  def testNoSummaries(self):
+    rec = self._Recorder(summary_interval_steps=0)
+    for step in range(1, 5):
+      self._Add(rec, step)
+    self.assertEmpty(self._summaries)
+
+  def testSkippedStepsAreLeftOutOfMeans(self):
+    rec = self._Recorder()
+    self._Add(rec, 1, loss=float('nan'), skipped=True)
+    self._Add(rec, 2)
+    self._Add(rec, 3)
+    self.assertStartsWith(self._lines[-1], 'step 3/7 loss 2.5000 ')
+    self.assertEndsWith(self._lines[-1], '(1 of 3 steps skipped: not finite)')
+
+  def testGivesUpAfterTooManySkippedStepsInARow(self):
+    rec = self._Recorder(max_steps=100)
+    skipped = [1, 2, 3, 5, 6, 7, 8]
+    for step in range(1, 9):
+      self._Add(rec, step, skipped=step in skipped)
+    with self.assertRaisesRegex(
+      user_error.TrainingError,
+      '^the last 5 steps .* diverged; .*learning_rate',
+    ):
+      self._Add(rec, 9, skipped=True)
+    self.assertLen(step_log.Read(self._path), 9)
+    self.assertStartsWith(self._lines[-1], 'step 9/100 loss nan')
+
+
+if __name__ == '__main__':
+  absltest.main()

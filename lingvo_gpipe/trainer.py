@@ -1,0 +1,123 @@
+"""Trains, evaluates and inspects registered models.
+
+  trainer --model=image.digits.AmoebaNetDigits --logdir=/tmp/digits \\
+      --run_locally=cpu --worker_split_size=2
+
+The same command goes on where a run was stopped. Exit status: 0 done, 1 failed,
+2 the command is wrong, 130 or 143 stopped by SIGINT or SIGTERM after saving.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+
+from absl import app, logging
+from absl import flags as absl_flags
+
+from lingvo_gpipe import flags, user_error
+
+absl_flags.adopt_module_key_flags(flags)
+
+
+def Run(options: flags.Options) -> int:
+  """Does what the flags say.
+
+  Args:
+    options: the flags.
+
+  Returns:
+    The exit status.
+  """
+  if not absl_flags.FLAGS['verbosity'].present:
+    logging.set_verbosity(logging.WARNING)
+  _ImportTensorFlow(quiet=options.run_locally == 'cpu')
+  # Only now: these import TensorFlow, which --help and bad flags do without.
+  from lingvo_gpipe import inspect_model, model_loader, registry
+  from lingvo_gpipe.train import trainer_job
+
+  if options.mode == 'list_models':
+    model_loader.ImportModules(options)
+    for model in registry.ListModels():
+      print(f'{model.name}  {model.summary}'.rstrip())
+    return 0
+  if options.mode == 'inspect_params':
+    inspect_model.InspectParams(options)
+    return 0
+  if options.mode == 'inspect_model':
+    inspect_model.InspectModel(options)
+    return 0
+  return trainer_job.Run(options)
+
+
+def _ImportTensorFlow(quiet: bool) -> None:
+  """Imports TensorFlow without its start-up notices.
+
+  Some come before TF_CPP_MIN_LOG_LEVEL is heeded, so stderr is kept back during
+  the import and only shown if that fails. Who sets the variable to 0 or 1 sees
+  them all.
+
+  Args:
+    quiet: also silences what it says on finding no GPU.
+  """
+  if os.environ.get('TF_CPP_MIN_LOG_LEVEL') in ('0', '1'):
+    return
+  os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3' if quiet else '2'
+  sys.stderr.flush()
+  stderr = os.dup(2)
+  with tempfile.TemporaryFile() as kept_back:
+    os.dup2(kept_back.fileno(), 2)
+    try:
+      import tensorflow  # noqa: F401
+    except BaseException:
+      kept_back.seek(0)
+      os.write(stderr, kept_back.read())
+      raise
+    finally:
+      os.dup2(stderr, 2)
+      os.close(stderr)
+
+
+def _ParseFlags(argv: Sequence[str]) -> list[str]:
+  try:
+    return absl_flags.FLAGS(argv)
+  except absl_flags.Error as e:
+    _ShowError(user_error.UserError(f'{e}; --help lists the flags'))
+    sys.exit(user_error.UserError.EXIT_STATUS)
+  except SystemExit:
+    sys.exit(0)  # After --help, for which absl has 1.
+
+
+def _ShowError(error: user_error.UserError) -> None:
+  print(f'error: {error}', file=sys.stderr, flush=True)
+  logging.debug('in full:', exc_info=error)  # With --verbosity=1.
+
+
+def Main(argv: Sequence[str]) -> int:
+  """The program after its flags are parsed.
+
+  Args:
+    argv: the program's name and what no flag took.
+
+  Returns:
+    The exit status.
+  """
+  try:
+    if len(argv) > 1:
+      raise user_error.UserError(
+        f'unexpected argument {argv[1]!r}: all arguments are flags, such as '
+        '--model=NAME; --help lists them'
+      )
+    return Run(flags.FromFlags())
+  except user_error.UserError as e:
+    _ShowError(e)
+    return e.EXIT_STATUS
+  except KeyboardInterrupt:
+    print('error: aborted; earlier checkpoints stay', file=sys.stderr)
+    return 130
+
+
+if __name__ == '__main__':
+  app.run(Main, flags_parser=_ParseFlags)

@@ -1,0 +1,154 @@
+"""Wrong commands, each as the user sees it: one line and exit status 2."""
+
+import contextlib
+import io
+import os
+
+from absl.testing import absltest, flagsaver, parameterized
+
+from lingvo_gpipe import trainer, trainer_process
+
+_TINY = f'--model={trainer_process.MODELS}.Tiny'
+
+
+def _Main(*args):
+  """(exit status, stderr) of the trainer's flags and Main in this process."""
+  stdout, stderr = io.StringIO(), io.StringIO()
+  with (
+    contextlib.redirect_stdout(stdout),
+    contextlib.redirect_stderr(stderr),
+    flagsaver.flagsaver(),
+  ):
+    try:
+      status = trainer.Main(trainer._ParseFlags(['trainer', *args]))
+    except SystemExit as e:
+      status = e.code
+  return status, stderr.getvalue()
+
+
+class TrainerErrorTest(parameterized.TestCase):
+  def setUp(self):
+    super().setUp()
+    root = self.create_tempdir()
+    self._file = root.create_file('file').full_path
+    self._logdir = os.path.join(root.full_path, 'logdir')
+
+  @parameterized.named_parameters(
+    ('UnknownFlag', ['--modle=x'], "flag 'modle'. Did you mean: mode, model"),
+    ('BadEnum', ['--run_locally=npu'], '--run_locally=npu.*cpu.gpu.tpu'),
+    ('BadNumber', ['--worker_split_size=two'], '--worker_split_size=two'),
+    ('Negative', ['--max_steps=-1'], '--max_steps=-1.*non-negative'),
+    ('Positional', [_TINY, 'now'], "unexpected argument 'now'"),
+    ('NoModel', [], '--model is missing.*list_models'),
+    ('NoLogDir', [_TINY], '--logdir is missing.*--logdir=/tmp/digits'),
+  )
+  def testFlags(self, args, message):
+    self._Check(args, message)
+
+  @parameterized.named_parameters(
+    ('UnknownModel', ['--model=image.digits.AmobaNet'], "'image.digits.Amob"),
+    (
+      'NearModel',
+      [f'--model={trainer_process.MODELS}.Tyni'],
+      "no model is called '.*Tyni'; did you mean '.*Tiny'",
+    ),
+    ('UnknownModule', [_TINY, '--import=no.such'], "no module 'no.such'"),
+    (
+      'TooManyPartitions',
+      [_TINY, '--worker_split_size=5'],
+      '4 cells cannot fill 5 partitions.*--worker_split_size.* to 4 or less',
+    ),
+    (
+      'BatchNotDivisible',
+      [_TINY, '--num_micro_batches=5'],
+      'train data: mini-batch 16 is not divisible into num_micro_batches=5; '
+      'use one of 1, 2, 4, 8, 16$',
+    ),
+    (
+      'EvalBatchNotDivisible',
+      [_TINY, '--model_params_override=input.batch_size=6'],
+      'mini-batch 6 is not divisible into num_micro_batches=4',
+    ),
+    (
+      'OverrideForm',
+      [_TINY, '--model_params_override=nonsense'],
+      "--model_params_override: override 'nonsense' is not of the form",
+    ),
+    (
+      'OverridePath',
+      [_TINY, '--model_params_override=train.learner.lerning_rate=1'],
+      "train.learner.lerning_rate' is not defined .*'learning_rate'",
+    ),
+    (
+      'OverrideType',
+      [_TINY, '--model_params_override=train.max_steps=many'],
+      "--model_params_override: override 'train.max_steps=many'",
+    ),
+    (
+      'OverrideImpossible',
+      [_TINY, '--model_params_override=train.learner.learning_rate=-1'],
+      '--model_params_override does not fit the model: .*learning_rate=-1',
+    ),
+    (
+      'OverrideContradictsFlag',
+      [_TINY, '--max_steps=3', '--model_params_override=train.max_steps=4'],
+      '--max_steps=3 and --model_params_override set train.max_steps',
+    ),
+    (
+      'NoData',
+      [_TINY, '--model_params_override=input.num_points=0'],
+      'train data: there are no examples',
+    ),
+    ('NoGpu', [_TINY, '--run_locally=gpu'], '--run_locally=gpu: .* no GPU'),
+    (
+      'Splits',
+      [_TINY, '--model_params_override=net.splits=[1, 2]'],
+      r'splits=\[1, 2\] holds 3 cells, but there are 4',
+    ),
+    (
+      'SplitsAndPartitions',
+      [
+        _TINY,
+        '--worker_split_size=3',
+        '--model_params_override=net.splits=[1, 3]',
+      ],
+      r'splits=\[1, 3\] makes 2 partitions, but num_partitions=3',
+    ),
+  )
+  def testModel(self, args, message):
+    self._Check([f'--logdir={self._logdir}', *args], message)
+
+  def testLogDirNotWritable(self):
+    self._Check(
+      [_TINY, f'--logdir={self._file}/below'],
+      r'cannot write to the directory .*/file/below: .* \(--logdir\)',
+    )
+
+  def _Check(self, args, message):
+    status, stderr = _Main(*args)
+    self.assertEqual(status, 2)
+    self.assertRegex(stderr, r'^error: [^\n]+\n$')
+    self.assertRegex(stderr.removesuffix('\n'), message)
+
+  def testErrorsOfCellsAreNotTheUsers(self):
+    with self.assertRaisesRegex(ValueError, r'cell 0 \(tiny/net/first, Linear'):
+      _Main(
+        _TINY,
+        f'--logdir={self._logdir}',
+        '--model_params_override=net.cells[0].input_dim=7',
+      )
+
+  def testHelp(self):
+    status, stderr = _Main('--help')
+    self.assertEqual((status, stderr), (0, ''))
+
+  def testAsAProcess(self):
+    process = trainer_process.Start('--model=image.digits.AmobaNet')
+    stdout, stderr = process.communicate()
+    self.assertEqual(process.returncode, 2)
+    self.assertEqual(stdout, '')
+    self.assertRegex(stderr, r'^error: --logdir is missing[^\n]*\n$')
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,148 @@
+"""Tiny registered models that the trainer's tests run by name."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from lingvo_gpipe import (
+  base_input,
+  base_model_params,
+  base_task,
+  metrics,
+  nested_map,
+  registry,
+)
+from lingvo_gpipe.gpipe import test_cells
+from lingvo_gpipe.train import optimizers
+
+_DIM = 4
+_NUM_CLASSES = 3
+
+
+class Points(base_input.RandomAccessInput):
+  """Random points, whose class is their largest coordinate of three."""
+
+  @classmethod
+  def Params(cls):
+    p = super().Params()
+    p.Define('num_points', 100, 'Examples of one pass.')
+    p.Define('points_seed', 7, 'Of the coordinates.')
+    p.Define('nan_from', None, 'From this batch on, points are not a number.')
+    return p.Set(batch_size=16)
+
+  @property
+  def num_examples(self):
+    return self.params.num_points
+
+  def BatchSpec(self):
+    n = self.params.batch_size
+    return nested_map.NestedMap(
+      inputs=tf.TensorSpec([n, _DIM], tf.float32),
+      labels=tf.TensorSpec([n], tf.int32),
+      weights=tf.TensorSpec([n], tf.float32),
+    )
+
+  def Examples(self, indices, seed):
+    p = self.params
+    points = tf.random.stateless_normal(
+      [p.num_points, _DIM], (p.points_seed, 0)
+    )
+    inputs = tf.gather(points, indices)
+    labels = tf.argmax(inputs[:, :_NUM_CLASSES], 1, tf.int32)
+    if p.nan_from is not None:
+      inputs += tf.where(seed[1] >= p.nan_from, float('nan'), 0.0)
+    return {'inputs': inputs, 'labels': labels}
+
+
+class Classify(test_cells.Linear):
+  """Softmax over the classes, with loss and accuracy."""
+
+  BATCH_FIELDS = ('labels', 'weights')
+
+  def FProp(self, theta, inputs, batch):
+    logits = inputs @ theta.w + theta.b
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+      batch.labels, logits
+    )
+    correct = tf.argmax(logits, 1, tf.int32) == batch.labels
+    return nested_map.NestedMap(
+      loss=metrics.Weighted(losses, batch.weights),
+      accuracy=metrics.Weighted(tf.cast(correct, losses.dtype), batch.weights),
+    )
+
+
+@registry.RegisterSingleTaskModel
+class Tiny(base_model_params.SingleTaskModelParams):
+  """Four cells with dropout and batch norm; a step takes a millisecond."""
+
+  def Train(self):
+    return Points.Params().Set(training=True)
+
+  def Dev(self):
+    return Points.Params().Set(points_seed=8, num_points=20)
+
+  def Test(self):
+    return Points.Params().Set(points_seed=9, num_points=40)
+
+  def Task(self):
+    p = base_task.BaseTask.Params().Set(name='tiny')
+    linear = test_cells.Linear.Params().Set(input_dim=_DIM, output_dim=_DIM)
+    p.net.cells = [
+      linear.Copy().Set(name='first'),
+      test_cells.Norm.Params().Set(name='norm', dim=_DIM),
+      linear.Copy().Set(name='second', keep_prob=0.9),
+      Classify.Params().Set(
+        name='classify', input_dim=_DIM, output_dim=_NUM_CLASSES
+      ),
+    ]
+    p.net.num_micro_batches = 4
+    p.train.Set(max_steps=30, log_interval_steps=10, summary_interval_steps=5)
+    p.train.learner.Set(
+      optimizer=optimizers.Momentum.Params(), learning_rate=0.1
+    )
+    return p
+
+
+@registry.RegisterSingleTaskModel
+class Wide(Tiny):
+  """Another model: a class more, and no test data."""
+
+  Test = base_model_params.SingleTaskModelParams.Test
+
+  def Task(self):
+    p = super().Task()
+    p.net.cells[-1].output_dim = _NUM_CLASSES + 1
+    return p
+
+
+@registry.RegisterSingleTaskModel
+class Giant(Tiny):
+  """Six billion parameters, to be looked at only."""
+
+  WIDTH = 25_000
+
+  def Task(self):
+    p = super().Task()
+    wide = test_cells.Linear.Params().Set(
+      input_dim=self.WIDTH, output_dim=self.WIDTH
+    )
+    first, *unused, last = p.net.cells
+    p.net.cells = [
+      first.Set(output_dim=self.WIDTH),
+      *(wide.Copy().Set(name=f'wide_{i}') for i in range(10)),
+      last.Set(input_dim=self.WIDTH),
+    ]
+    return p
+
+
+def MakeTiny() -> tuple[base_task.BaseTask, dict[str, Points]]:
+  """The task of Tiny with variables, and its inputs by dataset."""
+  model = Tiny()
+  task = model.Model().Instantiate()
+  inputs = {
+    name.lower(): model.GetDatasetParams(name).Instantiate()
+    for name in model.GetDatasetNames()
+  }
+  task.Plan(inputs['train'].BatchSpec())
+  task.InstantiateVariables()
+  return task, inputs
