@@ -16,18 +16,17 @@ _MAX_STEPS = 300
 
 
 def _Run(logdir):
-  """In this process, to the end; lines of stdout."""
+  """In this process, to the last step."""
   options = flags.Options(
     model=_MODEL,
     logdir=logdir,
     num_partitions=2,
     max_steps=_MAX_STEPS,
     model_params_override=_OVERRIDE,
+    eval_at_end=False,
   )
-  stdout = io.StringIO()
-  with contextlib.redirect_stdout(stdout):
+  with contextlib.redirect_stdout(io.StringIO()):
     assert trainer.Run(options) == 0
-  return stdout.getvalue().splitlines()
 
 
 class TrainerKillTest(absltest.TestCase):
@@ -70,7 +69,8 @@ class TrainerKillTest(absltest.TestCase):
     )
     self.assertEqual(stderr, '')  # No notices of TensorFlow either.
 
-    self.assertEqual(_Run(broken)[-4:], _Run(unbroken)[-4:])
+    _Run(broken)
+    _Run(unbroken)
     log = self._Log(broken)
     self.assertEqual([r['step'] for r in log], [*range(1, _MAX_STEPS + 1)])
     self.assertEqual(log, self._Log(unbroken))

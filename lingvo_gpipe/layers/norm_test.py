@@ -97,31 +97,41 @@ class BatchNormTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(layer.vars.moving_mean, [5.0, 6.0, 7.0])
     self.assertAllClose(layer.vars.moving_variance, [0.0, 0.0, 0.0])
 
-  def testEvaluation(self):
-    layer = _Layer(epsilon=0.01)
-    theta = gradient_check.RandomTheta(layer)
+  @parameterized.product(
+    shape=[(4, 3), (4, 2, 2, 3)], dtype=[tf.float32, tf.float64]
+  )
+  def testEvaluation(self, shape, dtype):
+    layer = _Layer(dtype=dtype, epsilon=0.01)
+    theta = gradient_check.RandomTheta(_Layer())
     theta.moving_mean = tf.constant([1.0, 2.0, 3.0], tf.float64)
     theta.moving_variance = tf.constant([4.0, 5.0, 6.0], tf.float64)
-    x = gradient_check.Draw([4, 2, 2, 3], 1)
-    with fprop_context.FPropContext(do_eval=True) as context:
-      outputs = layer.FProp(theta, x)
-    self.assertEqual(context.statistics, {})
+    x = gradient_check.Draw(shape, 1)
     scale = theta.gamma.numpy() / np.sqrt(theta.moving_variance.numpy() + 0.01)
     expected = (x.numpy() - [1.0, 2.0, 3.0]) * scale + theta.beta.numpy()
-    self.assertAllClose(outputs, expected)
+    theta = tf.nest.map_structure(lambda w: tf.cast(w, dtype), theta)
+    with fprop_context.FPropContext(do_eval=True) as context:
+      outputs = layer.FProp(theta, tf.cast(x, dtype))
+    self.assertEqual(context.statistics, {})
+    self.assertEqual(outputs.dtype, dtype)
+    self.assertAllClose(outputs, expected, 1e-5)
 
-  @parameterized.parameters(tf.bfloat16, tf.float16)
-  def testHalfPrecision(self, dtype):
+  @parameterized.product(
+    dtype=[tf.bfloat16, tf.float16], shape=[(8, 4, 4, 3), (128, 3)]
+  )
+  def testHalfPrecision(self, dtype, shape):
     layer = _Layer(dtype=dtype)
     for spec in layer.VariableSpecs().values():
       self.assertEqual(spec.dtype, tf.float32, spec.path)
-    x = tf.cast(4.0 + gradient_check.Draw([8, 4, 4, 3], 1), dtype)
+    x = tf.cast(4.0 + gradient_check.Draw(shape, 1), dtype)
     outputs, statistics = _Train(layer, x)
     self.assertEqual(outputs.dtype, dtype)
     for value in statistics.values():
       self.assertEqual(value.dtype, tf.float32)
     rows = tf.cast(x, tf.float64).numpy().reshape(-1, 3)
-    self.assertAllClose(statistics.sum / statistics.count, rows.mean(0), 1e-5)
+    count, total, squares = statistics.sums.numpy()
+    self.assertAllEqual(count, [128.0] * 3)
+    self.assertAllClose(total, 128 * rows.mean(0), 1e-5)
+    self.assertAllClose(squares, (rows**2).sum(0), 1e-5)
     expected = (rows - rows.mean(0)) / np.sqrt(rows.var(0) + 1e-3)
     self.assertAllClose(
       tf.cast(outputs, tf.float64),
@@ -131,13 +141,17 @@ class BatchNormTest(tf.test.TestCase, parameterized.TestCase):
     )
     self.assertEqual(layer(x).dtype, dtype)
 
-  def testComputationInAnotherDtype(self):
-    layer = _Layer(dtype=tf.float32, fprop_dtype=tf.float64)
-    x = gradient_check.Draw([4, 3], 1)
+  @parameterized.parameters(
+    (tf.float32, tf.float64), (tf.float64, tf.float32), (tf.float32, tf.half)
+  )
+  def testComputationInAnotherDtype(self, dtype, fprop_dtype):
+    layer = _Layer(dtype=dtype, fprop_dtype=fprop_dtype)
+    x = tf.cast(gradient_check.Draw([4, 1, 1, 3], 1), fprop_dtype)
     outputs, statistics = _Train(layer, x)
-    self.assertEqual(outputs.dtype, tf.float64)
+    self.assertEqual(outputs.dtype, fprop_dtype)
     layer.ApplyStatistics(statistics)
-    self.assertEqual(layer(x).dtype, tf.float64)
+    self.assertEqual(layer.vars.moving_mean.dtype, dtype)
+    self.assertEqual(layer(x).dtype, fprop_dtype)
 
   def testBatchSizeKnownAtRunTimeOnly(self):
     layer = _Layer(dtype=tf.float32)

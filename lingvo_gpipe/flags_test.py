@@ -1,0 +1,69 @@
+"""Tests of flags."""
+
+import dataclasses
+
+from absl import flags as absl_flags
+from absl.testing import absltest, flagsaver
+
+from lingvo_gpipe import flags, user_error
+
+
+class FlagsTest(absltest.TestCase):
+  def testOptionsAreTheFlags(self):
+    with flagsaver.flagsaver():
+      absl_flags.FLAGS(
+        [
+          'trainer',
+          '--model=a.B',
+          '--logdir=/l',
+          '--mode=inspect_model',
+          '--job=evaler',
+          '--run_locally=tpu',
+          '--worker_split_size=4',
+          '--num_micro_batches=16',
+          '--model_params_override=x=1; y=2',
+          '--import=c.d,e',
+          '--max_steps=7',
+          '--saver_max_to_keep=2',
+          '--noeval_at_end',
+        ]
+      )
+      options = flags.FromFlags()
+    expected = flags.Options(
+      model='a.B',
+      logdir='/l',
+      mode='inspect_model',
+      job='evaler',
+      run_locally='tpu',
+      num_partitions=4,
+      num_micro_batches=16,
+      model_params_override='x=1; y=2',
+      imports=('c.d', 'e'),
+      max_steps=7,
+      save_max_to_keep=2,
+      eval_at_end=False,
+    )
+    self.assertEqual(options, expected)
+    # No flag was left out above: each field differs from its default.
+    defaults = flags.Options()
+    for field in dataclasses.fields(defaults):
+      self.assertNotEqual(
+        getattr(options, field.name), getattr(defaults, field.name), field.name
+      )
+
+  def testDefaultsOfOptionsAreThoseOfFlags(self):
+    with flagsaver.flagsaver(model='m', logdir='/l'):
+      self.assertEqual(flags.FromFlags(), flags.Options(model='m', logdir='/l'))
+
+  def testWhatTheModesNeed(self):
+    flags.Options(mode='list_models').Check()
+    flags.Options(mode='inspect_params', model='m').Check()
+    flags.Options(mode='inspect_model', model='m').Check()
+    with self.assertRaisesRegex(user_error.UserError, '^--model is missing'):
+      flags.Options(mode='inspect_model').Check()
+    with self.assertRaisesRegex(user_error.UserError, '^--logdir is missing'):
+      flags.Options(model='m').Check()
+
+
+if __name__ == '__main__':
+  absltest.main()
