@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from absl import app, logging
 from absl import flags as absl_flags
 
-from lingvo_gpipe import flags, user_error
+from lingvo_gpipe import user_error
+from lingvo_gpipe.jobs import flags
 
 absl_flags.adopt_module_key_flags(flags)
 
@@ -35,8 +36,8 @@ def Run(options: flags.Options) -> int:
     logging.set_verbosity(logging.WARNING)
   _ImportTensorFlow(quiet=options.run_locally == 'cpu')
   # Only now: these import TensorFlow, which --help and bad flags do without.
-  from lingvo_gpipe import inspect_model, model_loader, registry
-  from lingvo_gpipe.train import trainer_job
+  from lingvo_gpipe import registry
+  from lingvo_gpipe.jobs import inspect_model, model_loader, trainer_job
 
   if options.mode == 'list_models':
     model_loader.ImportModules(options)

@@ -7,8 +7,8 @@ import signal
 
 from absl.testing import absltest
 
-from lingvo_gpipe import flags, trainer, trainer_process
-from lingvo_gpipe.train import step_log
+from lingvo_gpipe import trainer, trainer_process
+from lingvo_gpipe.jobs import flags, step_log
 
 _MODEL = f'{trainer_process.MODELS}.Tiny'
 _OVERRIDE = 'train.save_interval_steps=15; train.log_interval_steps=5'

@@ -11,9 +11,9 @@ from unittest import mock
 import tensorflow as tf
 from absl.testing import absltest
 
-from lingvo_gpipe import flags, trainer, user_error
+from lingvo_gpipe import trainer, user_error
 from lingvo_gpipe.gpipe import placement
-from lingvo_gpipe.train import step_log, train_program
+from lingvo_gpipe.jobs import flags, step_log, train_program
 
 _MODELS = 'lingvo_gpipe.trainer_test_models'
 

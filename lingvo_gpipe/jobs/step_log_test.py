@@ -5,7 +5,7 @@ import os
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from lingvo_gpipe.train import step_log
+from lingvo_gpipe.jobs import step_log
 
 
 def _Records(*steps):

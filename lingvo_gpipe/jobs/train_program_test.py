@@ -5,7 +5,7 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from lingvo_gpipe import nested_map
-from lingvo_gpipe.train import progress, train_program
+from lingvo_gpipe.jobs import progress, train_program
 
 
 class _Task:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lingvo_gpipe import logdir as logdir_lib
-from lingvo_gpipe.train import eval_program, summaries
+from lingvo_gpipe.jobs import eval_program
+from lingvo_gpipe.jobs import logdir as logdir_lib
+from lingvo_gpipe.train import summaries
 
 
 class Evaluation:

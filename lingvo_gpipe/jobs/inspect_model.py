@@ -19,10 +19,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from lingvo_gpipe import cluster, flags, model_loader, user_error
-from lingvo_gpipe import logdir as logdir_lib
+from lingvo_gpipe import cluster, user_error
 from lingvo_gpipe.gpipe import plan as plan_lib
 from lingvo_gpipe.gpipe import plan_text
+from lingvo_gpipe.jobs import flags, model_loader
+from lingvo_gpipe.jobs import logdir as logdir_lib
 
 
 def InspectParams(options: flags.Options) -> None:

@@ -9,7 +9,8 @@ import time
 
 from absl.testing import absltest
 
-from lingvo_gpipe import flags, trainer, trainer_process
+from lingvo_gpipe import trainer, trainer_process
+from lingvo_gpipe.jobs import flags
 
 _MODELS = trainer_process.MODELS
 

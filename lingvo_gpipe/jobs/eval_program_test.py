@@ -4,7 +4,7 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from lingvo_gpipe import nested_map, trainer_test_models
-from lingvo_gpipe.train import eval_program
+from lingvo_gpipe.jobs import eval_program
 
 
 class EvalProgramTest(absltest.TestCase):

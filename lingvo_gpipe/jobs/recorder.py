@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lingvo_gpipe import hyperparams, user_error
-from lingvo_gpipe.train import progress, step_log
+from lingvo_gpipe.jobs import progress, step_log
 
 
 @dataclasses.dataclass(frozen=True)

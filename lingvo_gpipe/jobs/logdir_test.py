@@ -4,8 +4,8 @@ import os
 
 from absl.testing import absltest, parameterized
 
-from lingvo_gpipe import logdir as logdir_lib
 from lingvo_gpipe import user_error
+from lingvo_gpipe.jobs import logdir as logdir_lib
 
 
 class LogDirTest(parameterized.TestCase):

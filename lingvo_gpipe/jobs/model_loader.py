@@ -10,15 +10,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from lingvo_gpipe import (
-  base_input,
-  flags,
-  hyperparams,
-  registry,
-  user_error,
-)
+from lingvo_gpipe import base_input, hyperparams, registry, user_error
 from lingvo_gpipe.config import params_override
 from lingvo_gpipe.gpipe import partition, schedule
+from lingvo_gpipe.jobs import flags
 
 # Datasets that are evaluated, by their names in results and summaries.
 EVAL_DATASETS = {'dev': 'Dev', 'test': 'Test'}

@@ -2,7 +2,7 @@
 
 from absl.testing import absltest, parameterized
 
-from lingvo_gpipe.train import progress
+from lingvo_gpipe.jobs import progress
 
 
 class _Clock:

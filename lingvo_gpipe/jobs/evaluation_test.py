@@ -4,8 +4,8 @@ import os
 
 from absl.testing import absltest
 
-from lingvo_gpipe import logdir, trainer_test_models
-from lingvo_gpipe.train import evaluation
+from lingvo_gpipe import trainer_test_models
+from lingvo_gpipe.jobs import evaluation, logdir
 
 
 class EvaluationTest(absltest.TestCase):

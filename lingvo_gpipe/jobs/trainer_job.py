@@ -5,24 +5,20 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from lingvo_gpipe import (
-  cluster,
+from lingvo_gpipe import cluster, user_error
+from lingvo_gpipe.jobs import (
+  evaluation,
   flags,
+  graceful_stop,
   inspect_model,
   model_loader,
-  user_error,
-)
-from lingvo_gpipe import logdir as logdir_lib
-from lingvo_gpipe.train import (
-  checkpoint,
-  evaluation,
-  graceful_stop,
   progress,
   recorder,
   step_log,
-  summaries,
   train_program,
 )
+from lingvo_gpipe.jobs import logdir as logdir_lib
+from lingvo_gpipe.train import checkpoint, summaries
 
 
 def Show(line: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from lingvo_gpipe import cluster, nested_map
-from lingvo_gpipe.train import progress, recorder
+from lingvo_gpipe.jobs import progress, recorder
 
 
 class TrainProgram:

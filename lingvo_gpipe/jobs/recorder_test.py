@@ -5,7 +5,7 @@ import os
 from absl.testing import absltest
 
 from lingvo_gpipe import hyperparams, metrics, nested_map, user_error
-from lingvo_gpipe.train import progress, recorder, step_log
+from lingvo_gpipe.jobs import progress, recorder, step_log
 
 _BATCH_SIZE = 8
 

@@ -5,7 +5,8 @@ import dataclasses
 from absl import flags as absl_flags
 from absl.testing import absltest, flagsaver
 
-from lingvo_gpipe import flags, user_error
+from lingvo_gpipe import user_error
+from lingvo_gpipe.jobs import flags
 
 
 class FlagsTest(absltest.TestCase):

@@ -4,7 +4,8 @@ import sys
 
 from absl.testing import absltest
 
-from lingvo_gpipe import flags, model_loader, trainer_process, user_error
+from lingvo_gpipe import trainer_process, user_error
+from lingvo_gpipe.jobs import flags, model_loader
 
 _TINY = f'{trainer_process.MODELS}.Tiny'
 

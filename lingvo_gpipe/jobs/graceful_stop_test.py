@@ -4,7 +4,7 @@ import signal
 
 from absl.testing import absltest, parameterized
 
-from lingvo_gpipe.train import graceful_stop
+from lingvo_gpipe.jobs import graceful_stop
 
 
 class GracefulStopTest(parameterized.TestCase):

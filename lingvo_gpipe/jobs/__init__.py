@@ -1,0 +1,1 @@
+"""What the trainer binary does: flags, inspection, training, evaluation."""
