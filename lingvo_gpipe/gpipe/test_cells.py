@@ -1,9 +1,4 @@
-"""Small cells that use every freedom a cell has, and a plain model of them.
-
-For tests: the pipeline must give what `PlainGradients` gives, which runs the
-same cells one after the other, micro-batch by micro-batch, with no partitions,
-no loops of TensorFlow and no re-materialization.
-"""
+"""Small cells that use every freedom a cell has, for tests."""
 
 from __future__ import annotations
 
@@ -11,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lingvo_gpipe import base_layer, fprop_context, metrics, nested_map
+from lingvo_gpipe import base_layer, metrics, nested_map
 
 NestedMap = nested_map.NestedMap
 WeightParams = base_layer.WeightParams
@@ -154,57 +149,4 @@ def Batch(batch_size: int = 24, dim: int = 4, dtype=tf.float64) -> NestedMap:
     inputs=draw([batch_size, dim], (1, 2), dtype=dtype),
     labels=draw([batch_size], (3, 4), dtype=dtype),
     weights=tf.cast(tf.range(batch_size) % 3, dtype),
-  )
-
-
-def PlainGradients(
-  cells: list[base_layer.BaseLayer],
-  batch: NestedMap,
-  num_micro_batches: int,
-  global_step: int,
-) -> NestedMap:
-  """The plain model: sums over micro-batches, one tape around everything.
-
-  Args:
-    cells: layers with variables.
-    batch: the mini-batch.
-    num_micro_batches: M.
-    global_step: the step.
-
-  Returns:
-    NestedMap of loss, metrics, grads (a list for the trainable variables in
-    flat order) and statistics, as GPipe.ComputeGradients defines them.
-  """
-  trainable = [
-    v for cell in cells for v in tf.nest.flatten(cell.vars) if v.trainable
-  ]
-  size = batch.inputs.shape[0] // num_micro_batches
-  objective = weight = absolute = 0.0
-  statistics: dict[str, NestedMap] = {}
-  with tf.GradientTape() as tape:
-    for i in range(num_micro_batches):
-      part = NestedMap(
-        {k: v[i * size : (i + 1) * size] for k, v in batch.items()}
-      )
-      x = part.inputs
-      context = fprop_context.FPropContext(
-        do_eval=False, global_step=global_step, micro_batch=i
-      )
-      with context:
-        for cell in cells:
-          x = cell(x, part) if cell.BATCH_FIELDS else cell(x)
-      objective += x.loss.total + sum(context.aux_losses.values())
-      weight += x.loss.weight
-      absolute += x.absolute.total
-      for path, values in context.statistics.items():
-        if path in statistics:
-          values = tf.nest.map_structure(tf.add, statistics[path], values)
-        statistics[path] = values
-    loss = objective / weight
-  return NestedMap(
-    loss=loss,
-    absolute=absolute / weight,
-    grads=tape.gradient(loss, trainable),
-    variables=trainable,
-    statistics=statistics,
   )

@@ -22,6 +22,9 @@ _SOURCE_DIRS = ('docs', 'lingvo_gpipe', 'params', 'tasks', 'tools')
 # Modules without an x_test.py beside them, and what tests them. Helpers that
 # only tests use need none: their target says `testonly = True`.
 _TESTED_ELSEWHERE = {
+  'lingvo_gpipe/config/params_values.py': 'lingvo_gpipe/hyperparams_test.py',
+  'lingvo_gpipe/jobs/trainer_job.py': 'lingvo_gpipe/trainer_test.py',
+  'params/image/digits.py': 'params/registered_models_test.py',
   'tools/launcher/__main__.py': 'tools/bazelw_test.py',
 }
 
