@@ -21,7 +21,7 @@ class RegisteredModelsTest(absltest.TestCase):
         check(name, cls)
 
   def testTextRoundTrip(self):
-    def _Check(name, cls):
+    def _Check(name, unused_cls):
       params = registry.GetParams(name, 'Train')
       text = params.ToText()
       other = registry.GetParams(name, 'Train')
@@ -30,12 +30,11 @@ class RegisteredModelsTest(absltest.TestCase):
       self.assertEqual(other.FromText(text), params)
       self.assertEqual(other.ToText(), text)
       self.assertEqual(params.TextDiff(other), '')
-      del cls
 
     self._ForAll(_Check)
 
   def testCopiesAreEqualAndApart(self):
-    def _Check(name, cls):
+    def _Check(unused_name, cls):
       params = cls().Model()
       copy = params.Copy()
       params.Freeze()
@@ -44,23 +43,21 @@ class RegisteredModelsTest(absltest.TestCase):
       self.assertNotEqual(copy, params)
       with self.assertRaises(TypeError):
         params.net.cells[0].name = 'renamed'
-      del name
 
     self._ForAll(_Check)
 
   def testNamesOfVariablesAreUnique(self):
-    def _Check(name, cls):
+    def _Check(unused_name, cls):
       specs = tf.nest.flatten(cls().Model().Instantiate().VariableSpecs())
       paths = [spec.path for spec in specs]
       self.assertLen(set(paths), len(paths))
-      del name
 
     self._ForAll(_Check)
 
   def testEveryNumberOfPartitionsUpTo4(self):
     placement.ConfigureLogicalCpus(4)
 
-    def _Check(name, cls):
+    def _Check(unused_name, cls):
       spec = cls().Train().Instantiate().BatchSpec()
       paths = []
       for k in range(1, 5):
@@ -74,12 +71,11 @@ class RegisteredModelsTest(absltest.TestCase):
         paths.append([s.path for s in specs])
       # Names in checkpoints do not depend on K.
       self.assertTrue(all(p == paths[0] for p in paths))
-      del name
 
     self._ForAll(_Check)
 
   def testInputsFitTheirSpecs(self):
-    def _Check(name, cls):
+    def _Check(unused_name, cls):
       for dataset in cls().GetDatasetNames():
         inputs = cls().GetDatasetParams(dataset).Instantiate()
         spec = inputs.BatchSpec()
@@ -87,7 +83,6 @@ class RegisteredModelsTest(absltest.TestCase):
         self.assertCountEqual(batch, spec)
         for field, tensor in batch.items():
           self.assertEqual((tensor.shape, tensor.dtype), _Form(spec[field]))
-      del name
 
     self._ForAll(_Check)
 
