@@ -244,7 +244,8 @@ class GPipe(base_layer.BaseLayer):
     """The forward pipeline: evaluation and prediction.
 
     The mode is the current FPropContext's, evaluation outside of any. The batch
-    may have another size than the one planned for.
+    may have another size than the one planned for; it is then split into the
+    number of micro-batches nearest to the planned one.
 
     Args:
       theta: values of the variables.
@@ -259,7 +260,9 @@ class GPipe(base_layer.BaseLayer):
     pipeline = self._Pipeline(
       theta,
       batch,
-      self._NumMicroBatches(micro_batch.BatchSize(batch)),
+      schedule.NearestNumMicroBatches(
+        micro_batch.BatchSize(batch), self.plan.num_micro_batches
+      ),
       do_eval=context.do_eval,
       global_step=context.global_step,
     )

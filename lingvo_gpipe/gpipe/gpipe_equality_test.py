@@ -172,6 +172,18 @@ class GPipeEqualityTest(parameterized.TestCase, tf.test.TestCase):
       self.assertAllClose(outputs.predictions, x.predictions, rtol=1e-10)
       self.assertAllClose(outputs.loss.Mean(), x.loss.Mean(), rtol=1e-10)
 
+  def testEvaluationOfAnotherBatchSize(self):
+    # Neither 10 nor 1 divides into the 4 micro-batches of training.
+    net = _Net(2, 4, dtype=tf.float64, keep_prob=0.5, batch=test_cells.Batch())
+    for size in (10, 1):
+      batch = test_cells.Batch(batch_size=size)
+      x = batch.inputs
+      for cell in net.cells:
+        x = cell(x, batch) if cell.BATCH_FIELDS else cell(x)
+      outputs = net.FProp(net.theta, batch)
+      self.assertAllClose(outputs.predictions, x.predictions, rtol=1e-10)
+      self.assertAllClose(outputs.loss, x.loss, rtol=1e-10)
+
 
 if __name__ == '__main__':
   tf.test.main()

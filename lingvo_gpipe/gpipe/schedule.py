@@ -311,7 +311,22 @@ def ChooseNumMicroBatches(
   if micro_batch_size is not None:
     return batch_size // micro_batch_size
   target = MICRO_BATCHES_PER_PARTITION * num_partitions
-  return _Nearest(_Divisors(batch_size), target)[0]
+  return NearestNumMicroBatches(batch_size, target)
+
+
+def NearestNumMicroBatches(batch_size: int, wish: int) -> int:
+  """M for a mini-batch that may have another size than the one of `wish`.
+
+  For evaluation, where M changes no result.
+
+  Args:
+    batch_size: N, examples of the mini-batch, 1 or more.
+    wish: M of the training mini-batch.
+
+  Returns:
+    The divisor of N nearest to `wish`, of two equally near ones the larger.
+  """
+  return _Nearest(_Divisors(batch_size), wish)[0]
 
 
 def _Divisors(number: int) -> list[int]:

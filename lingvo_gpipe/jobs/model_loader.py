@@ -131,7 +131,7 @@ def Inputs(model: Model) -> dict[str, base_input.BaseInput]:
     {'train', 'dev' or 'test': input}, 'train' always.
 
   Raises:
-    UserError: where batches do not fit M.
+    UserError: where training mini-batches do not fit M.
   """
   inputs = {
     name: model.Instantiate(params)
@@ -140,8 +140,14 @@ def Inputs(model: Model) -> dict[str, base_input.BaseInput]:
       **model.eval_inputs,
     }.items()
   }
-  for dataset, generator in inputs.items():
-    _CheckBatch(model, generator.params.batch_size, dataset)
+  net = model.params.net
+  with user_error.Expected(ValueError, prefix='train data: '):
+    schedule.ChooseNumMicroBatches(
+      inputs['train'].params.batch_size,
+      model.num_partitions,
+      num_micro_batches=net.num_micro_batches,
+      micro_batch_size=net.micro_batch_size,
+    )
   return inputs
 
 
@@ -160,17 +166,6 @@ def CheckData(inputs: Mapping[str, base_input.BaseInput]) -> None:
     ):
       if not generator.num_examples:
         raise ValueError(f'there are no examples: {generator.params}')
-
-
-def _CheckBatch(model: Model, batch_size: int, dataset: str) -> None:
-  net = model.params.net
-  with user_error.Expected(ValueError, prefix=f'{dataset} data: '):
-    schedule.ChooseNumMicroBatches(
-      batch_size,
-      model.num_partitions,
-      num_micro_batches=net.num_micro_batches,
-      micro_batch_size=net.micro_batch_size,
-    )
 
 
 def _Params(

@@ -61,12 +61,13 @@ class AmoebaNetDigits(base_model_params.SingleTaskModelParams):
       ),
       num_micro_batches=self.NUM_MICRO_BATCHES,
     )
-    p.train.max_steps = self.MAX_STEPS
+    p.train.Set(max_steps=self.MAX_STEPS, save_interval_steps=100)
+    p.eval.interval_steps = 200
     p.train.learner.Set(
       optimizer=optimizers.RMSProp.Params().Set(
         epsilon=1e-3, initial_mean_square=0.0
       ),
-      learning_rate=0.005,
+      learning_rate=0.01,
       lr_schedule=schedules.LinearRampup.Params().Set(
         warmup_steps=self.WARMUP_STEPS,
         schedule=schedules.Cosine.Params().Set(decay_steps=self.MAX_STEPS),
