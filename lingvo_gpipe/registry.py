@@ -173,7 +173,9 @@ def GetClass(name: str) -> type[base_model_params.SingleTaskModelParams]:
   message = f'no model is called {name!r}'
   message += spelling.Hint(key, AllNames(), 'models')
   module = key.rpartition('.')[0]
-  if {module, f'{_PARAMS_PACKAGE}.{module}'} & set(sys.modules):
+  imported = {module, f'{_PARAMS_PACKAGE}.{module}'} & set(sys.modules)
+  registers = any(name.startswith(f'{module}.') for name in AllNames())
+  if imported and not registers:
     message += (
       f' (the module {module} exists: its models need the decorator '
       '@registry.RegisterSingleTaskModel)'

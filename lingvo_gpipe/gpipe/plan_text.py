@@ -52,7 +52,8 @@ def PlanText(plan: plan_lib.PipelinePlan) -> str:
   if plan.num_partitions > 1:
     rows.append(_Row('all', _Total(plan.stages)))
   lines = [
-    f'{len(plan.cell_names)} cells in {plan.num_partitions} partitions '
+    f'{len(plan.cell_names)} cells in {plan.num_partitions} '
+    f'partition{"s"[: plan.num_partitions > 1]} '
     f'({plan.cut}); {plan.num_micro_batches} micro-batches of '
     f'{plan.micro_batch_size}; schedule {plan.schedule}, rematerialize '
     f'{plan.rematerialize}',

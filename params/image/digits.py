@@ -27,7 +27,7 @@ class AmoebaNetDigits(base_model_params.SingleTaskModelParams):
 
   BATCH_SIZE = 64
   NUM_MICRO_BATCHES = 8
-  MAX_STEPS = 600
+  MAX_STEPS = 900
   WARMUP_STEPS = 20
 
   def Train(self) -> hyperparams.InstantiableParams:
