@@ -14,6 +14,8 @@ of layers) and of its inputs. It runs eagerly and inside `tf.function`.
 
 from __future__ import annotations
 
+import numbers
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,8 +29,24 @@ WeightInit = weights.WeightInit
 
 DEFAULT_RANDOM_SEED = 1
 
+# `parent`: of the layer that is about to be constructed.
+_adopting = threading.local()
+
 # Seeds of one step: micro-batch i of step t has t * 2**20 + i, an exact int64.
 _MAX_MICRO_BATCHES = 2**20
+
+
+def ChildNames(name: str, params: list[Any]) -> list[str]:
+  """The names of a list of children, for those that have none of their own.
+
+  Args:
+    name: of the list.
+    params: of each child.
+
+  Returns:
+    For each its param `name`, or else its place: `<name>_000`.
+  """
+  return [p.name or f'{name}_{i:03d}' for i, p in enumerate(params)]
 
 
 class BaseLayer:
@@ -61,8 +79,9 @@ class BaseLayer:
     )
     p.Define(
       'params_init',
-      WeightInit.GlorotUniform(),
-      'How weights start that say nothing else.',
+      None,
+      'How weights start that say nothing else; None: as those of the parent, '
+      'at the root GlorotUniform.',
     )
     return p
 
@@ -73,7 +92,9 @@ class BaseLayer:
       )
     self.params = params.Copy()
     self.params.Freeze()
-    self._parent: BaseLayer | None = None
+    # Known from the start, so that errors of constructors have the whole path.
+    self._parent: BaseLayer | None = getattr(_adopting, 'parent', None)
+    _adopting.parent = None
     self._children: dict[str, BaseLayer | list[BaseLayer]] = {}
     self._child_names: set[str] = set()
     self._weights: dict[str, tuple[WeightParams, bool]] = {}
@@ -92,7 +113,7 @@ class BaseLayer:
       trainable: False for state that no gradient changes.
     """
     self._CheckNewName(name)
-    if any(not isinstance(d, int) or d <= 0 for d in weight.shape):
+    if any(not isinstance(d, numbers.Integral) or d <= 0 for d in weight.shape):
       raise ValueError(
         f'{self.path}: the shape of {name!r} must be of positive integers, '
         f'not {weight.shape}'
@@ -122,13 +143,16 @@ class BaseLayer:
       ValueError: where two children have the same name.
     """
     self._CheckNewName(name)
-    children = [self._Adopt(p, f'{name}_{i:03d}') for i, p in enumerate(params)]
+    children = [
+      self._Adopt(p, child_name)
+      for p, child_name in zip(params, ChildNames(name, params), strict=True)
+    ]
     self._children[name] = children
     setattr(self, name, children)
     return children
 
   def _CheckNewName(self, name: str) -> None:
-    if name in self._weights or hasattr(self, name):
+    if name in self._weights or name in dir(self):
       raise ValueError(
         f'{self.path}: {name!r} is taken by a weight, a child or an attribute '
         f'of {type(self).__name__}; choose another name'
@@ -142,9 +166,11 @@ class BaseLayer:
         'would share a name; give each its own param "name"'
       )
     self._child_names.add(name)
-    child = params.Instantiate(name=name)
-    child._parent = self
-    return child
+    _adopting.parent = self
+    try:
+      return params.Instantiate(name=name)
+    finally:
+      _adopting.parent = None
 
   # What follows from the layer's place in the model.
 
@@ -157,7 +183,7 @@ class BaseLayer:
 
   @property
   def dtype(self) -> tf.DType:
-    """Of the variables; known once the layer has been adopted."""
+    """Of the variables."""
     if self.params.dtype is not None:
       return self.params.dtype
     return self._parent.dtype if self._parent is not None else tf.float32
@@ -179,6 +205,15 @@ class BaseLayer:
     if self._parent is not None:
       return self._parent.random_seed
     return DEFAULT_RANDOM_SEED
+
+  @property
+  def params_init(self) -> hyperparams.Params:
+    """How weights start that say nothing else."""
+    if self.params.params_init is not None:
+      return self.params.params_init
+    if self._parent is not None:
+      return self._parent.params_init
+    return WeightInit.GlorotUniform()
 
   @property
   def children(self) -> dict[str, BaseLayer | list[BaseLayer]]:
@@ -212,9 +247,9 @@ class BaseLayer:
     weight, trainable = self._weights[name]
     return weights.VariableSpec(
       path=f'{self.path}/{name}',
-      shape=tuple(weight.shape),
+      shape=tuple(int(d) for d in weight.shape),
       dtype=weight.dtype or self.dtype,
-      init=weight.init or self.params.params_init,
+      init=weight.init or self.params_init,
       trainable=trainable,
       collections=tuple(weight.collections),
       seed=self.random_seed,

@@ -4,13 +4,15 @@
 class Digits(base_model_params.SingleTaskModelParams):
 
   def Train(self):
-    return digits_input.DigitsInput.Params().Set(split='train')
+    return digits_input.DigitsInput.Params().Set(split='train', training=True)
 
   def Test(self):
     return digits_input.DigitsInput.Params().Set(split='test')
 
   def Task(self):
-    return image_task.Classifier.Params().Set(name='digits', ...)
+    p = base_task.BaseTask.Params().Set(name='digits')
+    p.net.cells = amoebanet.AmoebaNetCells(...)
+    return p
 """
 
 from __future__ import annotations

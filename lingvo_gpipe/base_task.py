@@ -24,6 +24,7 @@ from lingvo_gpipe.gpipe import gpipe, loop
 from lingvo_gpipe.gpipe import plan as plan_lib
 from lingvo_gpipe.train import ema as ema_lib
 from lingvo_gpipe.train import learner as learner_lib
+from lingvo_gpipe.train import schedules
 
 NestedMap = nested_map.NestedMap
 
@@ -101,7 +102,10 @@ class BaseTask(base_layer.BaseLayer):
       if p.train.Get(name) < 1:
         raise ValueError(f'train.{name}={p.train.Get(name)} must be 1 or more')
     self.CreateChild('net', p.net)
-    self.learner = p.train.learner.Instantiate()
+    learner = p.train.learner.Copy()
+    if learner.lr_schedule is not None:
+      schedules.FillDecaySteps(learner.lr_schedule, p.train.max_steps)
+    self.learner = learner.Instantiate()
     self.ema = p.train.ema.Instantiate()
 
   def Plan(
@@ -153,19 +157,19 @@ class BaseTask(base_layer.BaseLayer):
         update_skipped: bool scalar.
     """
     result = self.net.ComputeGradients(batch, global_step)
-    update = self.learner.Apply(self.net.vars, result.grads, global_step)
+    update = self.learner.Apply(
+      self.net.vars,
+      result.grads,
+      global_step,
+      # Statistics can overflow where gradients, divided by them, do not.
+      finite=_AllFinite(result.statistics),
+    )
 
     def _ApplyStatistics():
       self.net.ApplyStatistics(result.statistics)
       return tf.constant(True)
 
-    # Statistics can overflow where gradients, divided by them, do not.
-    finite = _AllFinite(result.statistics)
-    tf.cond(
-      tf.logical_and(finite, ~update.update_skipped),
-      _ApplyStatistics,
-      lambda: tf.constant(False),
-    )
+    tf.cond(update.update_skipped, lambda: tf.constant(False), _ApplyStatistics)
     if self.ema.enabled:
 
       def _UpdateAverages():

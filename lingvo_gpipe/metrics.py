@@ -36,12 +36,9 @@ def Weighted(values: tf.Tensor, weights: tf.Tensor) -> WeightedSum:
     weights: its weight, of the same shape.
 
   Returns:
-    The WeightedSum of all of them, in the dtype of `values`.
+    The WeightedSum of all of them: of integers and of half precision in
+    float32, else in the dtype of `values`.
   """
-  weights = tf.cast(weights, values.dtype)
+  dtype = values.dtype if values.dtype == tf.float64 else tf.float32
+  values, weights = tf.cast(values, dtype), tf.cast(weights, dtype)
   return WeightedSum(tf.reduce_sum(values * weights), tf.reduce_sum(weights))
-
-
-def Scalar(value: tf.Tensor) -> WeightedSum:
-  """A value of a whole micro-batch; its mean is taken over micro-batches."""
-  return WeightedSum(value, tf.ones_like(value))

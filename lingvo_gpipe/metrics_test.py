@@ -22,15 +22,19 @@ class MetricsTest(tf.test.TestCase):
     none = metrics.Weighted(tf.constant([5.0]), tf.constant([0.0]))
     self.assertAllEqual(none.Mean(), 0.0)
 
-  def testIntegerWeightsAreCast(self):
+  def testIntegersAndHalfPrecisionAreSummedInFloat32(self):
+    # bfloat16 could not count beyond 256.
+    ones = tf.ones([600], tf.bfloat16)
+    summed = metrics.Weighted(ones, ones)
+    self.assertAllEqual(summed.weight, 600.0)
+    summed = metrics.Weighted(tf.constant([1, 2]), tf.constant([0.5, 0.5]))
+    self.assertAllClose(summed.total, 1.5)
     summed = metrics.Weighted(tf.constant([1.0, 3.0]), tf.constant([1, 1]))
-    self.assertEqual(summed.weight.dtype, tf.float32)
     self.assertAllClose(summed.Mean(), 2.0)
 
-  def testScalarAveragesOverMicroBatches(self):
-    a, b = metrics.Scalar(tf.constant(1.0)), metrics.Scalar(tf.constant(3.0))
-    summed = tf.nest.map_structure(lambda x, y: x + y, a, b)
-    self.assertAllClose(summed.Mean(), 2.0)
+  def testFloat64Stays(self):
+    summed = metrics.Weighted(tf.ones([2], tf.float64), tf.ones([2]))
+    self.assertEqual(summed.weight.dtype, tf.float64)
 
 
 if __name__ == '__main__':

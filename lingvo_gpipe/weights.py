@@ -30,6 +30,11 @@ def Hash64(*parts: object) -> int:
   return int.from_bytes(digest, 'little') >> 1
 
 
+def AtLeastFloat32(dtype: tf.DType) -> tf.DType:
+  """float32 in place of a half-precision floating dtype, else `dtype`."""
+  return tf.float32 if dtype.is_floating and dtype.size < 4 else dtype
+
+
 class WeightInit:
   """Initialisers as Params, so that they print, compare and parse as text."""
 

@@ -95,6 +95,11 @@ class GPipe(base_layer.BaseLayer):
       raise ValueError(
         f"{self.path}: rematerialize={p.rematerialize!r} is not 'partition'"
       )
+    if p.splits is not None and not len(p.splits):
+      raise ValueError(
+        f'{self.path}: splits is empty; give the number of cells, or the last '
+        'cell, of each partition, or None for the best cut'
+      )
     if p.splits is not None and p.num_partitions not in (1, len(p.splits)):
       raise ValueError(
         f'{self.path}: splits={list(p.splits)} makes {len(p.splits)} '
@@ -138,13 +143,14 @@ class GPipe(base_layer.BaseLayer):
         'variables on the devices of the plan'
       )
     p = self.params
-    batch_spec = NestedMap(batch_spec)
+    batch_spec = micro_batch.Specs(NestedMap(batch_spec))
     batch_size = micro_batch.BatchSize(batch_spec)
     num_micro_batches = self._NumMicroBatches(batch_size)
     micro_spec = micro_batch.MicroSpecs(batch_spec, num_micro_batches)
     costs = cost.CountCells(self.cells, self._Inputs(micro_spec), micro_spec)
     if devices is None:
       devices = placement.LocalDevices(self.num_partitions)
+    devices = placement.CheckDevices(devices, self.num_partitions)
     self._plan = plan_lib.MakePlan(
       costs,
       num_partitions=self.num_partitions,
@@ -182,7 +188,24 @@ class GPipe(base_layer.BaseLayer):
         f'{self.path}: the batch has no field {name!r} for the first cell; it '
         f'has {sorted(batch)} (param "input_field")'
       )
-    return batch[name]
+    return tf.nest.map_structure(self._ToFPropDtype, batch[name])
+
+  def _ToFPropDtype(self, x: Any) -> Any:
+    """Floating data, or its spec, in the dtype of the computation."""
+    if x is None or not x.dtype.is_floating:
+      return x
+    if isinstance(x, tf.TensorSpec):
+      return tf.TensorSpec(x.shape, self.fprop_dtype)
+    return tf.cast(x, self.fprop_dtype)
+
+  def _CheckBatchFields(self, batch: NestedMap) -> None:
+    for cell in self.cells:
+      missing = sorted(set(cell.BATCH_FIELDS) - set(batch))
+      if missing:
+        raise ValueError(
+          f'{cell.path} asks for the batch fields {", ".join(missing)} '
+          f'(BATCH_FIELDS), but the batch has {", ".join(sorted(batch))}'
+        )
 
   def _Stages(self) -> list[stage_lib.Stage]:
     return [
@@ -210,6 +233,7 @@ class GPipe(base_layer.BaseLayer):
     global_step: Any,
   ) -> loop.Pipeline:
     """Splits the batch, sends each stage its fields, traces the borders."""
+    self._CheckBatchFields(batch)
     split = micro_batch.Split(batch, num_micro_batches)
     micro_spec = micro_batch.MicroSpecs(
       micro_batch.Specs(batch), num_micro_batches
@@ -243,9 +267,8 @@ class GPipe(base_layer.BaseLayer):
   def FProp(self, theta: NestedMap, batch: NestedMap) -> Any:
     """The forward pipeline: evaluation and prediction.
 
-    The mode is the current FPropContext's, evaluation outside of any. The batch
-    may have another size than the one planned for; it is then split into the
-    number of micro-batches nearest to the planned one.
+    The batch may have another size than the one planned for; it is then split
+    into the number of micro-batches nearest to the planned one.
 
     Args:
       theta: values of the variables.
@@ -256,6 +279,12 @@ class GPipe(base_layer.BaseLayer):
       tensors put together again, [batch, ...].
     """
     context = fprop_context.Current()
+    if not context.do_eval:
+      raise ValueError(
+        f'{self.path}: FProp is for evaluation and would lose what layers '
+        'report in training; use ComputeGradients, or '
+        'FPropContext(do_eval=True)'
+      )
     batch = NestedMap(batch)
     pipeline = self._Pipeline(
       theta,
@@ -263,10 +292,10 @@ class GPipe(base_layer.BaseLayer):
       schedule.NearestNumMicroBatches(
         micro_batch.BatchSize(batch), self.plan.num_micro_batches
       ),
-      do_eval=context.do_eval,
+      do_eval=True,
       global_step=context.global_step,
     )
-    return pipeline.ForwardOnlyLoop(context.do_eval)
+    return pipeline.ForwardOnlyLoop()
 
   @tf.autograph.experimental.do_not_convert
   def ComputeGradients(self, batch: NestedMap, global_step: Any) -> NestedMap:

@@ -7,7 +7,6 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import parameterized
 
-from lingvo_gpipe import fprop_context
 from lingvo_gpipe.gpipe import (
   gpipe,
   micro_batch,
@@ -146,23 +145,46 @@ class GPipeEqualityTest(parameterized.TestCase, tf.test.TestCase):
         np.testing.assert_array_equal(a, b)
 
   def testMicroBatchesDrawDifferentMasks(self):
+    # A weight's gradient is a sum over micro-batches; were their masks the same
+    # on equal rows, whole units would have no gradient at all.
     batch = test_cells.Batch()
     batch.inputs = tf.ones_like(batch.inputs)
-    net = _Net(2, 4, dtype=tf.float64, keep_prob=0.5, batch=batch)
-    with fprop_context.FPropContext(do_eval=False):
-      outputs = net.FProp(net.theta, batch)
-    # Equal rows in, and batch norm makes them zero before the later cells: the
-    # differences between predictions come from the masks.
-    self.assertGreater(len(set(outputs.predictions.numpy().round(6))), 2)
+    batch.labels = tf.ones_like(batch.labels)
+    cells = [test_cells.Cells(keep_prob=0.5)[0], test_cells.Cells()[-1]]
+    seen = []
+
+    class _Spy(test_cells.Linear):
+      def FProp(self, theta, inputs):
+        def _See(x):
+          seen.append(x)
+          return x
+
+        x = tf.numpy_function(_See, [inputs], inputs.dtype)
+        return tf.ensure_shape(x, inputs.shape)
+
+    spy = _Spy.Params().Set(name='spy', input_dim=4, output_dim=4)
+    net = gpipe.GPipe.Params().Set(
+      name='net',
+      cells=[cells[0], spy, cells[1]],
+      splits=[1, 2],
+      num_micro_batches=4,
+      dtype=tf.float64,
+    )
+    net = net.Instantiate()
+    net.Plan(batch)
+    net.InstantiateVariables()
+    net.ComputeGradients(batch, 0)
+    self.assertLen(seen, 4)
+    masks = {tuple((x != 0).ravel()) for x in seen}
+    self.assertLen(masks, 4)
 
   @parameterized.parameters((1, None), (2, None), (4, 2))
   def testEvaluationPutsPredictionsTogether(self, k, m):
     batch = test_cells.Batch(batch_size=12)
     net = _Net(k, m, dtype=tf.float64, keep_prob=0.5, batch=batch)
     x = batch.inputs
-    with fprop_context.FPropContext(do_eval=True):
-      for cell in net.cells:
-        x = cell(x, batch) if cell.BATCH_FIELDS else cell(x)
+    for cell in net.cells:
+      x = cell(x, batch) if cell.BATCH_FIELDS else cell(x)
 
     @tf.function
     def _Evaluate():

@@ -3,7 +3,7 @@
 import tensorflow as tf
 from absl.testing import parameterized
 
-from lingvo_gpipe import base_layer, metrics, nested_map
+from lingvo_gpipe import base_layer, fprop_context, metrics, nested_map
 from lingvo_gpipe.gpipe import gpipe, micro_batch, placement, test_cells
 
 NestedMap = nested_map.NestedMap
@@ -131,6 +131,7 @@ class ChecksTest(parameterized.TestCase, tf.test.TestCase):
       {'num_partitions': 3, 'splits': [2, 4]},
       r'splits=\[2, 4\] makes 2 partitions, but num_partitions=3',
     ),
+    ({'splits': []}, 'net: splits is empty'),
     ({'rematerialize': 'always'}, "rematerialize='always'"),
   )
   def testWrongParams(self, kwargs, message):
@@ -148,6 +149,27 @@ class ChecksTest(parameterized.TestCase, tf.test.TestCase):
     batch = test_cells.Batch()
     with self.assertRaisesRegex(ValueError, "no field 'images'.*inputs"):
       _Net(batch, input_field='images')
+
+  def testAMissingFieldOfACellIsNamed(self):
+    batch = test_cells.Batch()
+    net = _Net(batch)
+    del batch['weights']
+    with self.assertRaisesRegex(
+      ValueError, 'net/head asks for the batch fields weights .*inputs, labels'
+    ):
+      net.ComputeGradients(batch, 0)
+
+  def testWrongDevicesAreRefusedBeforeVariables(self):
+    net = _Params(num_partitions=2).Set(dtype=tf.float64).Instantiate()
+    with self.assertRaisesRegex(ValueError, 'whatever'):
+      net.Plan(test_cells.Batch(), devices=['/device:CPU:0', 'whatever'])
+
+  def testTrainingDoesNotGoThroughFProp(self):
+    batch = test_cells.Batch()
+    net = _Net(batch)
+    with fprop_context.FPropContext(do_eval=False):
+      with self.assertRaisesRegex(ValueError, 'use ComputeGradients'):
+        net.FProp(net.theta, batch)
 
   def testALastCellWithoutLossIsNamed(self):
     batch = test_cells.Batch()
@@ -224,6 +246,32 @@ class FailureTest(tf.test.TestCase):
       tf.errors.InvalidArgumentError, '(?s)broken.*broken on purpose'
     ):
       step(batch, tf.constant(0, tf.int64))
+
+
+class HalfPrecisionTest(tf.test.TestCase):
+  def testBfloat16ComputesAndFloat32Remembers(self):
+    batch = test_cells.Batch(batch_size=1024, dtype=tf.float32)
+    batch.weights = tf.ones_like(batch.weights)
+    results = {}
+    for dtype in (tf.float32, tf.bfloat16):
+      net = _Params(num_partitions=2, num_micro_batches=64).Set(
+        fprop_dtype=dtype
+      )
+      net = net.Instantiate()
+      net.Plan(batch)
+      net.InstantiateVariables()
+      self.assertEqual(net.theta.cells[0].w.dtype, dtype)
+      results[dtype] = net.ComputeGradients(batch, 0)
+    half, single = results[tf.bfloat16], results[tf.float32]
+    # Counted to 1024 in bfloat16, the weight would stop at 256.
+    self.assertAllEqual(half.metrics.loss.weight, 1024.0)
+    self.assertAllClose(half.loss, single.loss, rtol=0.02)
+    for a, b in zip(
+      tf.nest.flatten(half.grads), tf.nest.flatten(single.grads), strict=True
+    ):
+      if a is not None:
+        self.assertEqual(a.dtype, tf.float32)
+        self.assertAllClose(a, b, atol=0.02)
 
 
 class MetricsTest(tf.test.TestCase):

@@ -57,7 +57,10 @@ class StageData:
 
 
 def _Zeros(spec: Nest) -> Nest:
-  return tf.nest.map_structure(lambda s: tf.zeros(s.shape, s.dtype), spec)
+  """Sums to begin with; half precision would lose small addends."""
+  return tf.nest.map_structure(
+    lambda s: tf.zeros(s.shape, weights.AtLeastFloat32(s.dtype)), spec
+  )
 
 
 def _Add(sums: Nest, values: Nest) -> Nest:
@@ -66,12 +69,27 @@ def _Add(sums: Nest, values: Nest) -> Nest:
   )
 
 
+def _Identity(nest: Nest) -> Nest:
+  return tf.nest.map_structure(
+    lambda x: None if x is None else tf.identity(x), nest
+  )
+
+
 def _ToDevice(device: str, nest: Nest) -> Nest:
   """One message for each tensor that crosses to `device`."""
   with tf.device(device):
-    return tf.nest.map_structure(
-      lambda x: None if x is None else tf.identity(x), nest
-    )
+    return _Identity(nest)
+
+
+def _AfterForward(received: list[list[tf.TensorArray]]):
+  """A context: after the forward loop of the partition that filled these.
+
+  The identity waits for the one result of the loop; a control dependency on the
+  loop itself would wait for all partitions.
+  """
+  return tf.control_dependencies(
+    [tf.identity(array.flow) for arrays in received for array in arrays]
+  )
 
 
 def _Reports(outputs: stage_lib.StageOutputs) -> NestedMap:
@@ -88,9 +106,6 @@ class Pipeline:
     inputs: the first stage's inputs, [num_micro_batches, micro_batch, ...].
     num_micro_batches: M.
     global_step: see FPropContext.
-    parallel_iterations: how many micro-batches may be under way in a loop. It
-      takes K to keep K partitions busy; more would let a partition that waits
-      for gradients hold more recomputed activations.
   """
 
   def __init__(
@@ -100,14 +115,14 @@ class Pipeline:
     inputs: Nest,
     num_micro_batches: int,
     global_step: Any,
-    parallel_iterations: int | None = None,
   ):
     self._stages = stages
     self._data = data
     self._inputs = inputs
     self._num_micro_batches = num_micro_batches
     self._global_step = global_step
-    self._parallel_iterations = parallel_iterations or max(2, len(stages))
+    # Micro-batches under way in a loop: K keep K partitions busy.
+    self._parallel_iterations = max(2, len(stages))
 
   def CheckTrainable(self) -> None:
     """Raises ValueError where the last stage has no loss to minimise."""
@@ -225,8 +240,10 @@ class Pipeline:
     last = len(self._stages) - 1
     spec = self._data[last].spec
     state = NestedMap(gradients=[])
-    for stage, data in zip(self._stages, self._data, strict=True):
-      with tf.device(stage.device):
+    for k, (stage, data) in enumerate(
+      zip(self._stages, self._data, strict=True)
+    ):
+      with tf.device(stage.device), _AfterForward(received[k : k + 1]):
         state.gradients.append(
           [
             tf.zeros(variable.shape, variable.dtype)
@@ -242,12 +259,14 @@ class Pipeline:
       new = NestedMap(gradients=[None] * (last + 1))
       output_gradients = None
       for k in reversed(range(last + 1)):
-        result = self._Differentiate(k, received, i, output_gradients)
+        with self._AfterPreviousMicroBatch(k, state.gradients[k]):
+          inputs = self._Received(k, received, i)
+        result = self._Differentiate(k, inputs, i, output_gradients)
         with tf.device(self._stages[k].device):
           new.gradients[k] = _Add(state.gradients[k], result.weights)
           if k == last:
-            metrics = Metrics(result.forward.outputs)
-            new.metrics = _Add(state.metrics, metrics)
+            values = Metrics(result.forward.outputs)
+            new.metrics = _Add(state.metrics, values)
             new.reports = _Add(state.reports, _Reports(result.forward))
         if k:
           output_gradients = _ToDevice(
@@ -258,16 +277,39 @@ class Pipeline:
     state = self._While(_Body, state)
     return state.gradients, state.metrics, state.reports
 
+  def _AfterPreviousMicroBatch(self, k: int, gradients: list[tf.Tensor]):
+    """Orders re-materializations: one micro-batch's activations at a time.
+
+    Nothing else would keep partition k from recomputing later micro-batches
+    while it waits for this one's gradient. The recomputation itself waits for
+    no gradient from partition k + 1, so it still fills the bubble.
+
+    Args:
+      k: the partition.
+      gradients: its sums, after the previous micro-batch.
+
+    Returns:
+      A context; what is read in it is read after those sums are there.
+    """
+    with tf.device(self._stages[k].device):
+      return tf.control_dependencies([tf.identity(g) for g in gradients])
+
+  def _Received(self, k, received, i) -> Nest:
+    """What partition k received of micro-batch i in the forward pass."""
+    with tf.device(self._stages[k].device):
+      if k == 0:
+        inputs = micro_batch.At(self._inputs, i)
+      else:
+        unused_leaves, pack = micro_batch.Flatten(
+          self._data[k - 1].spec.outputs
+        )
+        inputs = pack([array.read(i) for array in received[k - 1]])
+      return _Identity(inputs)
+
   def _Differentiate(
-    self, k, received, i, output_gradients
+    self, k, inputs, i, output_gradients
   ) -> rematerialize.StageGradients:
     """The backward pass of partition k for micro-batch i."""
-    if k == 0:
-      inputs = self._FirstInputs(i)
-    else:
-      unused_leaves, pack = micro_batch.Flatten(self._data[k - 1].spec.outputs)
-      with tf.device(self._stages[k].device):
-        inputs = pack([array.read(i) for array in received[k - 1]])
     return rematerialize.ForwardAndBackward(
       self._stages[k],
       self._data[k].theta,
@@ -279,11 +321,8 @@ class Pipeline:
       micro_batch_index=i,
     )
 
-  def ForwardOnlyLoop(self, do_eval: bool) -> Nest:
-    """Runs all partitions and keeps the last one's outputs.
-
-    Args:
-      do_eval: see FPropContext.
+  def ForwardOnlyLoop(self) -> Nest:
+    """Evaluates all partitions and keeps the last one's outputs.
 
     Returns:
       The last stage's outputs: WeightedSums summed over micro-batches, other
@@ -303,7 +342,7 @@ class Pipeline:
       nest = self._FirstInputs(i)
       for k, stage in enumerate(self._stages):
         nest = self._Run(
-          k, _ToDevice(stage.device, nest), i, do_eval=do_eval
+          k, _ToDevice(stage.device, nest), i, do_eval=True
         ).outputs
       flat, unused_pack = micro_batch.Flatten(nest)
       with tf.device(device):
@@ -327,7 +366,16 @@ class Pipeline:
 
 
 def Metrics(outputs: Nest) -> dict[str, Any]:
-  """The WeightedSums among the last stage's outputs."""
+  """The WeightedSums among the last stage's outputs.
+
+  Raises:
+    ValueError: where the outputs have no names.
+  """
+  if not isinstance(outputs, dict):
+    raise ValueError(
+      'the last cell must return a NestedMap of metrics.WeightedSum to be '
+      f'trained or evaluated, not {micro_batch.Specs(outputs)}'
+    )
   return NestedMap(
     {
       name: value

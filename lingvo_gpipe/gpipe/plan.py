@@ -290,7 +290,7 @@ def _Warnings(num_partitions: int, num_micro_batches: int) -> tuple[str, ...]:
       f'{advised} would make it {schedule_lib.GPipeBubble(k, advised):.0%}',
     )
   return (
-    f'num_micro_batches={m} is less than 4 x num_partitions={advised}, from '
+    f'num_micro_batches={m} is less than {advised} (4 x num_partitions), from '
     f'where the GPipe paper finds the bubble negligible; here it is '
     f'{bubble:.0%} of the step',
   )

@@ -116,7 +116,7 @@ class Head(Linear):
 
   def FProp(self, theta, inputs, batch):
     predictions = tf.squeeze(self.Apply(theta, inputs), -1)
-    errors = tf.square(predictions - batch.labels)
+    errors = tf.square(predictions - tf.cast(batch.labels, predictions.dtype))
     return NestedMap(
       loss=metrics.Weighted(errors, batch.weights),
       absolute=metrics.Weighted(tf.sqrt(errors), batch.weights),

@@ -10,7 +10,13 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from lingvo_gpipe import base_input, hyperparams, registry, user_error
+from lingvo_gpipe import (
+  base_input,
+  base_layer,
+  hyperparams,
+  registry,
+  user_error,
+)
 from lingvo_gpipe.config import params_override
 from lingvo_gpipe.gpipe import partition, schedule
 from lingvo_gpipe.jobs import flags
@@ -205,4 +211,6 @@ def _CheckCells(model: Model) -> None:
   with user_error.Expected(ValueError):
     partition.CheckNumPartitions(model.num_partitions, len(net.cells))
     if net.splits is not None:
-      partition.SplitsToPartitions(net.splits, [c.name for c in net.cells])
+      partition.SplitsToPartitions(
+        net.splits, base_layer.ChildNames('cells', net.cells)
+      )

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from lingvo_gpipe import base_layer, hyperparams, nested_map
+from lingvo_gpipe import base_layer, hyperparams, nested_map, weights
 
 NestedMap = nested_map.NestedMap
 WeightParams = base_layer.WeightParams
 WeightInit = base_layer.WeightInit
-
-
-def _AtLeastFloat32(dtype: tf.DType) -> tf.DType:
-  return tf.float32 if dtype.size < 4 else dtype
 
 
 class _Norm(base_layer.BaseLayer):
@@ -37,11 +33,11 @@ class _Norm(base_layer.BaseLayer):
 
   @property
   def dtype(self) -> tf.DType:
-    return _AtLeastFloat32(super().dtype)
+    return weights.AtLeastFloat32(super().dtype)
 
   @property
   def fprop_dtype(self) -> tf.DType:
-    return _AtLeastFloat32(super().fprop_dtype)
+    return weights.AtLeastFloat32(super().fprop_dtype)
 
   def _CheckInputs(self, inputs: tf.Tensor) -> None:
     if inputs.shape[-1] != self.params.dim:

@@ -206,7 +206,11 @@ class Learner:
 
   @tf.autograph.experimental.do_not_convert
   def Apply(
-    self, variables: Any, gradients: Any, global_step: Any
+    self,
+    variables: Any,
+    gradients: Any,
+    global_step: Any,
+    finite: Any = True,
   ) -> NestedMap:
     """Makes one update. Works eagerly and in a tf.function.
 
@@ -216,14 +220,15 @@ class Learner:
       gradients: tree of the same structure: a tensor (or tf.IndexedSlices) per
         variable, best on its device, or None for variables that are left alone.
       global_step: int64 scalar, how many steps came before.
+      finite: bool scalar, whether all else that the step computed is finite.
 
     Returns:
       A NestedMap of scalars:
         learning_rate: float64.
         grad_norm: float64, of all gradients before clipping, with L2's share.
           Gradients whose squares overflow their dtype count as not finite.
-        update_skipped: bool, whether nothing was changed because grad_norm is
-          not finite.
+        update_skipped: bool, whether nothing was changed because grad_norm, or
+          something else of the step, is not finite.
         num_skipped: int64, how many updates were skipped so far.
 
     Raises:
@@ -244,7 +249,7 @@ class Learner:
     order = [u.index for group in groups.values() for u in group]
     norm = tf.sqrt(tf.reduce_sum(_InOrder(list(squares.values()), order)))
 
-    apply = tf.math.is_finite(norm)
+    apply = tf.logical_and(tf.math.is_finite(norm), finite)
     learning_rate = self.LearningRate(global_step)
     num_updates = tf.identity(self._counters['num_updates'])
     clip = p.clip_gradient_norm_to_value

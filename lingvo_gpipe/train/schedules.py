@@ -145,7 +145,12 @@ class Polynomial(Schedule):
   @classmethod
   def Params(cls) -> hyperparams.InstantiableParams:
     p = super().Params()
-    p.Define('decay_steps', 1, 'Steps until it is `final`.')
+    p.Define(
+      'decay_steps',
+      None,
+      'Steps until it is `final`. None: all of the training; see '
+      'FillDecaySteps.',
+    )
     p.Define('final', 0.0, 'The value from decay_steps on.')
     p.Define('power', 1.0, 'Exponent.')
     return p
@@ -176,6 +181,11 @@ class Cosine(Schedule):
 
   def __init__(self, params: hyperparams.InstantiableParams):
     super().__init__(params)
+    if self.params.decay_steps is None:
+      raise ValueError(
+        'decay_steps of the Cosine schedule is not set: set it, or call '
+        'FillDecaySteps, as BaseTask does with train.max_steps'
+      )
     _CheckPositive(self, 'decay_steps')
 
   def _Value(self, step: tf.Tensor) -> tf.Tensor:
@@ -269,3 +279,24 @@ class Minimum(Schedule):
 
   def _Value(self, step: tf.Tensor) -> tf.Tensor:
     return tf.reduce_min(tf.stack([s.Value(step) for s in self._schedules]))
+
+
+def FillDecaySteps(params: hyperparams.Params, num_steps: int) -> None:
+  """Sets every `decay_steps` that is None, also of schedules within.
+
+  So that a run that is made longer or shorter (--max_steps) still decays to its
+  own end.
+
+  Args:
+    params: of a schedule; changed.
+    num_steps: of the training.
+  """
+  paths = []
+
+  def _See(path: str, value: Any) -> None:
+    if value is None and path.rpartition('.')[2] == 'decay_steps':
+      paths.append(path)
+
+  params.Visit(_See)
+  for path in paths:
+    params.SetPath(path, num_steps)

@@ -27,7 +27,7 @@ class AmoebaNetDigits(base_model_params.SingleTaskModelParams):
 
   BATCH_SIZE = 64
   NUM_MICRO_BATCHES = 8
-  MAX_STEPS = 900
+  MAX_STEPS = 600
   WARMUP_STEPS = 20
 
   def Train(self) -> hyperparams.InstantiableParams:
@@ -70,7 +70,7 @@ class AmoebaNetDigits(base_model_params.SingleTaskModelParams):
       learning_rate=0.01,
       lr_schedule=schedules.LinearRampup.Params().Set(
         warmup_steps=self.WARMUP_STEPS,
-        schedule=schedules.Cosine.Params().Set(decay_steps=self.MAX_STEPS),
+        schedule=schedules.Cosine.Params(),
       ),
       l2_regularizer_weight=1e-4,
     )

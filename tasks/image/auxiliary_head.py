@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from lingvo_gpipe import base_layer, hyperparams, metrics, nested_map
 from lingvo_gpipe.layers import dense, norm, pooling
-from tasks.image import amoebanet_ops, softmax_loss
+from tasks.image import amoebanet_cell, amoebanet_ops, softmax_loss
 
 _POOL_SIZE, _POOL_STRIDE = 5, 3
 
@@ -35,6 +35,7 @@ class AuxiliaryHead(base_layer.BaseLayer):
     p.Define('weight', 0.4, 'Of its loss, against 1 of the main loss.')
     p.Define('label_smoothing', 0.0, 'See softmax_loss.CrossEntropy.')
     p.Define('norm', norm.BatchNorm.Params(), 'Decay and epsilon.')
+    p.params_init = amoebanet_cell.KernelInit()
     return p
 
   def __init__(self, params: hyperparams.InstantiableParams):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from lingvo_gpipe import weights
+
 
 def CrossEntropy(
   logits: tf.Tensor, labels: tf.Tensor, label_smoothing: float = 0.0
@@ -19,7 +21,7 @@ def CrossEntropy(
   Returns:
     [batch], float32 (float64 for such logits).
   """
-  logits = _AtLeastFloat32(logits)
+  logits = tf.cast(logits, weights.AtLeastFloat32(logits.dtype))
   if not label_smoothing:
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
   num_classes = logits.shape[-1]
@@ -55,7 +57,3 @@ def InTopK(logits: tf.Tensor, labels: tf.Tensor, k: int) -> tf.Tensor:
   rank = tf.reduce_sum(tf.cast(better, tf.int32), axis=-1)
   finite = tf.reduce_all(tf.math.is_finite(logits), axis=-1)
   return tf.cast((rank < k) & finite, tf.float32)
-
-
-def _AtLeastFloat32(x: tf.Tensor) -> tf.Tensor:
-  return tf.cast(x, tf.float32) if x.dtype.size < 4 else x

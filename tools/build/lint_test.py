@@ -24,7 +24,6 @@ _SOURCE_DIRS = ('docs', 'lingvo_gpipe', 'params', 'tasks', 'tools')
 _TESTED_ELSEWHERE = {
   'lingvo_gpipe/config/params_values.py': 'lingvo_gpipe/hyperparams_test.py',
   'lingvo_gpipe/jobs/trainer_job.py': 'lingvo_gpipe/trainer_test.py',
-  'params/image/digits.py': 'params/registered_models_test.py',
   'tools/launcher/__main__.py': 'tools/bazelw_test.py',
 }
 
