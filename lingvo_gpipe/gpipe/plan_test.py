@@ -170,7 +170,7 @@ class MakePlanTest(parameterized.TestCase):
 
   @parameterized.parameters(
     (4, 2, r'num_micro_batches=2 is less than num_partitions=4.*60% of the'),
-    (4, 15, r'less than 4 x num_partitions=16.*here it is 17% of the step'),
+    (4, 15, r'less than 16 \(4 x num_partitions\).*here it is 17% of the step'),
     (4, 16, ''),
     (1, 1, ''),
   )

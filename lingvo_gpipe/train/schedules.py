@@ -28,6 +28,11 @@ from lingvo_gpipe import hyperparams
 def _CheckPositive(schedule: Schedule, *names: str) -> None:
   for name in names:
     value = schedule.params.Get(name)
+    if value is None:
+      raise ValueError(
+        f'{type(schedule).__name__}: {name} is not set: set it, or call '
+        'FillDecaySteps, as BaseTask does with train.max_steps'
+      )
     if value <= 0:
       raise ValueError(
         f'{type(schedule).__name__}: {name}={value} must be positive'
@@ -175,17 +180,17 @@ class Cosine(Schedule):
   @classmethod
   def Params(cls) -> hyperparams.InstantiableParams:
     p = super().Params()
-    p.Define('decay_steps', 1, 'Steps until it is `final`.')
+    p.Define(
+      'decay_steps',
+      None,
+      'Steps until it is `final`. None: all of the training; see '
+      'FillDecaySteps.',
+    )
     p.Define('final', 0.0, 'The value from decay_steps on.')
     return p
 
   def __init__(self, params: hyperparams.InstantiableParams):
     super().__init__(params)
-    if self.params.decay_steps is None:
-      raise ValueError(
-        'decay_steps of the Cosine schedule is not set: set it, or call '
-        'FillDecaySteps, as BaseTask does with train.max_steps'
-      )
     _CheckPositive(self, 'decay_steps')
 
   def _Value(self, step: tf.Tensor) -> tf.Tensor:
