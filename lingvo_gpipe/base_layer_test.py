@@ -128,6 +128,26 @@ class BaseLayerTest(parameterized.TestCase, tf.test.TestCase):
     self.assertEqual(specs.layers[0].w.seed, 7)
     self.assertEqual(tower.last.fprop_dtype, tf.bfloat16)
 
+  def testInitialValuesComeFromTheParent(self):
+    init = base_layer.WeightInit.Constant(7.0)
+    params = _TowerParams(params_init=init)
+    params.last.params_init = base_layer.WeightInit.Constant(8.0)
+    tower = params.Instantiate()
+    tower.InstantiateVariables()
+    self.assertAllEqual(tower.vars.layers[0].w, tf.fill([3, 3], 7.0))
+    self.assertAllEqual(tower.vars.last.w, tf.fill([3, 3], 8.0))
+    plain = _TowerParams().Instantiate().VariableSpecs()
+    self.assertEqual(plain.last.w.init, base_layer.WeightInit.GlorotUniform())
+
+  def testErrorsOfConstructorsHaveTheWholePath(self):
+    params = _TowerParams()
+    params.layers[1].dim = -1
+    outer = _Tower.Params().Set(name='outer', layers=[params])
+    with self.assertRaisesRegex(ValueError, 'outer/tower/named: the shape of'):
+      outer.Instantiate()
+    # The failure leaves nothing behind for the next layer.
+    self.assertEqual(_TowerParams().Instantiate().path, 'tower')
+
   def testComputationInALowerPrecision(self):
     tower = _TowerParams(fprop_dtype=tf.bfloat16).Instantiate()
     tower.InstantiateVariables()
@@ -171,6 +191,14 @@ class BaseLayerTest(parameterized.TestCase, tf.test.TestCase):
     params = _Linear.Params().Set(name='x')
     with self.assertRaisesRegex(ValueError, "x: 'w' is taken"):
       _Twice(params)
+
+    class _Theta(_Linear):
+      def __init__(self, params):
+        super().__init__(params)
+        self.CreateVariable('theta', WeightParams((3,)))
+
+    with self.assertRaisesRegex(ValueError, "x: 'theta' is taken"):
+      _Theta(params)
 
 
 class ReportsTest(tf.test.TestCase):

@@ -1,7 +1,10 @@
 """Tests of loop: what the loops keep, and in which order they sum."""
 
+import threading
+
 import tensorflow as tf
 
+from lingvo_gpipe import nested_map
 from lingvo_gpipe.gpipe import gpipe, micro_batch, placement, test_cells
 
 
@@ -92,6 +95,56 @@ class LoopTest(tf.test.TestCase):
     rows = batch.inputs[::6, 0].numpy().tolist()
     # Forward in ascending order, then recomputed in ascending order.
     self.assertEqual(seen, rows + rows)
+
+
+class OrderTest(tf.test.TestCase):
+  def testAPartitionRecomputesOneMicroBatchAtATime(self):
+    """Forward passes of one partition never overlap its own backward ones.
+
+    A partition that ran ahead would hold the activations of several
+    micro-batches at once.
+    """
+    log, lock = [], threading.Lock()
+
+    def _Log(event, x, *after):
+      def _Run(x, *unused_after):
+        with lock:
+          log.append(event)
+        return x
+
+      logged = tf.numpy_function(_Run, [x, *after], x.dtype, stateful=False)
+      return tf.ensure_shape(logged, x.shape)
+
+    class _Logged(test_cells.Linear):
+      def FProp(self, theta, inputs):
+        name = self.params.name
+
+        @tf.custom_gradient
+        def _Op(w, x):
+          return _Log((name, 'F'), w, x), lambda dw: (
+            _Log((name, 'B'), dw),
+            tf.zeros_like(x),
+          )
+
+        w = _Op(theta.w, inputs)
+        return super().FProp(nested_map.NestedMap(w=w, b=theta.b), inputs)
+
+    batch = test_cells.Batch()
+    cells = [
+      _Logged.Params().Set(name=name, input_dim=4, output_dim=4)
+      for name in ('a', 'b')
+    ]
+    cells += test_cells.Cells()[-1:]
+    net = _Net(cells, batch, num_micro_batches=4, splits=[1, 2])
+    step = tf.function(net.ComputeGradients, autograph=False)
+    step(batch, tf.constant(0, tf.int64))  # Traces.
+    for _ in range(3):
+      log.clear()
+      step(batch, tf.constant(0, tf.int64))
+      events = [event for name, event in log if name == 'a']
+      self.assertEqual(events, ['F'] * 4 + ['F', 'B'] * 4)
+      events = [event for name, event in log if name == 'b']
+      self.assertEqual(events, ['F', 'B'] * 4)
 
 
 if __name__ == '__main__':

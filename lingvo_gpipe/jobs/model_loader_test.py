@@ -44,6 +44,11 @@ class ModelLoaderTest(absltest.TestCase):
     self.assertEqual(model.num_partitions, 2)
     model.Instantiate()
 
+  def testSplitsMayNameCellsByTheirPlace(self):
+    override = 'net.cells[1].name=""; net.splits=["cells_001", "classify"]'
+    model = _Load(model_params_override=override)
+    self.assertEqual(model.num_partitions, 2)
+
   def testOverrideReachesEveryDataset(self):
     model = _Load(model_params_override='input.batch_size=8')
     inputs = model_loader.Inputs(model)

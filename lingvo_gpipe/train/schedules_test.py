@@ -174,5 +174,19 @@ class SchedulesTest(parameterized.TestCase):
       params.Instantiate()
 
 
+class FillDecayStepsTest(absltest.TestCase):
+  def testFillsWhatIsNotSet(self):
+    params = schedules.LinearRampup.Params().Set(
+      warmup_steps=2, schedule=schedules.Cosine.Params()
+    )
+    with self.assertRaisesRegex(ValueError, 'Cosine: decay_steps is not set'):
+      params.Instantiate()
+    schedules.FillDecaySteps(params, 10)
+    self.assertEqual(params.schedule.decay_steps, 10)
+    schedules.FillDecaySteps(params, 20)
+    self.assertEqual(params.schedule.decay_steps, 10)
+    self.assertAlmostEqual(float(params.Instantiate().Value(10)), 0.0)
+
+
 if __name__ == '__main__':
   absltest.main()
