@@ -139,19 +139,6 @@ def CheckDevices(devices: Sequence[str], num_partitions: int) -> list[str]:
   return [_Checked(device) for device in devices[:num_partitions]]
 
 
-def DeviceForPartition(devices: Sequence[str], partition: int) -> str:
-  """The device of a partition: they take turns, as in schedule.py.
-
-  Args:
-    devices: the pipeline's devices, in order.
-    partition: index of the partition; there may be several for each device.
-
-  Returns:
-    Its device string.
-  """
-  return devices[partition % len(devices)]
-
-
 def _Checked(device: str) -> str:
   try:
     spec = tf.DeviceSpec.from_string(device)

@@ -137,12 +137,6 @@ class CheckDevicesTest(parameterized.TestCase):
     ):
       placement.CheckDevices(['/device:CPU:0'], 2)
 
-  def testDeviceForPartition(self):
-    self.assertEqual(
-      [placement.DeviceForPartition(_CPUS, k) for k in range(4)],
-      [*_CPUS, *_CPUS],
-    )
-
 
 if __name__ == '__main__':
   absltest.main()
