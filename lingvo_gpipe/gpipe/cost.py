@@ -181,7 +181,7 @@ def _Trace(
   with tf.Graph().as_default() as graph:
     theta = cell.AbstractTheta()
     watched = _Trainable(cell, theta)
-    inputs = tf.nest.map_structure(_Placeholder, inputs_spec)
+    inputs = micro_batch.Placeholders(inputs_spec)
     if with_inputs:
       watched += [x for x in _Tensors(inputs) if x.dtype.is_floating]
     args = [inputs]
@@ -226,12 +226,6 @@ def _Trace(
   }
 
 
-def _Placeholder(spec: Any) -> Any:
-  if isinstance(spec, tf.TensorSpec):
-    return tf.compat.v1.placeholder(spec.dtype, spec.shape)
-  return spec  # None, or a number
-
-
 def _Trainable(cell, theta) -> list[tf.Tensor]:
   specs = tf.nest.flatten(cell.VariableSpecs())
   return [
@@ -250,7 +244,7 @@ def _BatchFields(cell, batch_spec) -> nested_map.NestedMap:
     )
   return nested_map.NestedMap(
     {
-      name: tf.nest.map_structure(_Placeholder, batch_spec[name])
+      name: micro_batch.Placeholders(batch_spec[name])
       for name in cell.BATCH_FIELDS
     }
   )

@@ -50,6 +50,17 @@ def Specs(nest: Nest) -> Nest:
   )
 
 
+def Placeholders(spec: Nest) -> Nest:
+  """Placeholders in the current graph for TensorSpecs; the rest stays."""
+
+  def _Placeholder(x):
+    if isinstance(x, tf.TensorSpec):
+      return tf.compat.v1.placeholder(x.dtype, x.shape)
+    return x  # None, or a number
+
+  return tf.nest.map_structure(_Placeholder, spec)
+
+
 def BatchSize(batch: Nest) -> int:
   """The static size of the batch dimension, the first one of every tensor.
 

@@ -113,16 +113,11 @@ class Stage:
       StageOutputs of TensorSpecs.
     """
 
-    def _Placeholder(spec):
-      if spec is None:
-        return None
-      return tf.compat.v1.placeholder(spec.dtype, spec.shape)
-
     with tf.Graph().as_default():
       traced = self.FProp(
         [cell.AbstractTheta() for cell in self.cells],
-        tf.nest.map_structure(_Placeholder, inputs_spec),
-        tf.nest.map_structure(_Placeholder, batch_spec),
+        micro_batch.Placeholders(inputs_spec),
+        micro_batch.Placeholders(batch_spec),
         do_eval=do_eval,
         global_step=0,
         micro_batch_index=0,

@@ -141,41 +141,8 @@ class Exponential(Schedule):
     return tf.maximum(tf.pow(rate, exponent), p.minimum)
 
 
-class Polynomial(Schedule):
-  """final + (1 - final) * (1 - min(1, step / decay_steps)) ** power.
-
-  From 1 to `final`; power 1 is the linear decay.
-  """
-
-  @classmethod
-  def Params(cls) -> hyperparams.InstantiableParams:
-    p = super().Params()
-    p.Define(
-      'decay_steps',
-      None,
-      'Steps until it is `final`. None: all of the training; see '
-      'FillDecaySteps.',
-    )
-    p.Define('final', 0.0, 'The value from decay_steps on.')
-    p.Define('power', 1.0, 'Exponent.')
-    return p
-
-  def __init__(self, params: hyperparams.InstantiableParams):
-    super().__init__(params)
-    _CheckPositive(self, 'decay_steps', 'power')
-
-  def _Value(self, step: tf.Tensor) -> tf.Tensor:
-    p = self.params
-    left = 1.0 - tf.minimum(step / p.decay_steps, 1.0)
-    return p.final + (1.0 - p.final) * tf.pow(left, p.power)
-
-
-class Cosine(Schedule):
-  """final + (1 - final) * (1 + cos(pi * min(1, step / decay_steps))) / 2.
-
-  Half a period, from 1 to `final` (Loshchilov and Hutter, arXiv 1608.03983,
-  without restarts).
-  """
+class _Decay(Schedule):
+  """From 1 to `final` in decay_steps; subclasses define the way."""
 
   @classmethod
   def Params(cls) -> hyperparams.InstantiableParams:
@@ -196,7 +163,42 @@ class Cosine(Schedule):
   def _Value(self, step: tf.Tensor) -> tf.Tensor:
     p = self.params
     part = tf.minimum(step / p.decay_steps, 1.0)
-    return p.final + (1.0 - p.final) * (1.0 + tf.cos(math.pi * part)) / 2
+    return p.final + (1.0 - p.final) * self._Left(part)
+
+  def _Left(self, part: tf.Tensor) -> tf.Tensor:
+    """How much of the way is left, from 1 to 0 as `part` goes from 0 to 1."""
+    raise NotImplementedError(f'{type(self).__name__}._Left')
+
+
+class Polynomial(_Decay):
+  """final + (1 - final) * (1 - min(1, step / decay_steps)) ** power.
+
+  From 1 to `final`; power 1 is the linear decay.
+  """
+
+  @classmethod
+  def Params(cls) -> hyperparams.InstantiableParams:
+    p = super().Params()
+    p.Define('power', 1.0, 'Exponent.')
+    return p
+
+  def __init__(self, params: hyperparams.InstantiableParams):
+    super().__init__(params)
+    _CheckPositive(self, 'power')
+
+  def _Left(self, part: tf.Tensor) -> tf.Tensor:
+    return tf.pow(1.0 - part, self.params.power)
+
+
+class Cosine(_Decay):
+  """final + (1 - final) * (1 + cos(pi * min(1, step / decay_steps))) / 2.
+
+  Half a period, from 1 to `final` (Loshchilov and Hutter, arXiv 1608.03983,
+  without restarts).
+  """
+
+  def _Left(self, part: tf.Tensor) -> tf.Tensor:
+    return (1.0 + tf.cos(math.pi * part)) / 2
 
 
 class Transformer(Schedule):
