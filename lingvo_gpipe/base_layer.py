@@ -21,7 +21,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from lingvo_gpipe import fprop_context, hyperparams, nested_map, weights
+from lingvo_gpipe import (
+  fprop_context,
+  hyperparams,
+  metrics,
+  nested_map,
+  weights,
+)
 
 NestedMap = nested_map.NestedMap
 WeightParams = weights.WeightParams
@@ -415,3 +421,108 @@ class BaseLayer:
     context = fprop_context.Current()
     if not context.do_eval:
       context.AddAuxLoss(f'{self.path}/{name}', total)
+
+  def AddMetric(self, name: str, total: tf.Tensor, weight: Any = 1.0) -> None:
+    """Reports a metric or a scalar for summaries, in training only.
+
+    GPipe adds totals and weights up over the micro-batches; what is shown is
+    total / weight. With weight 1 that is the mean over micro-batches.
+
+    Args:
+      name: in metrics and summaries, after the layer's path.
+      total: scalar, a sum over the micro-batch's examples, tokens, ...
+      weight: scalar, how many those are.
+    """
+    context = fprop_context.Current()
+    if not context.do_eval:
+      total = tf.stop_gradient(tf.convert_to_tensor(total))
+      weight = tf.stop_gradient(tf.cast(weight, total.dtype))
+      context.AddMetric(
+        f'{self.path}/{name}', metrics.WeightedSum(total, weight)
+      )
+
+  # Used as a cell: what it shares with cells that are not its neighbours.
+
+  def Stashes(self) -> tuple[str, ...]:
+    """Names of the skip connections that begin in this cell."""
+    return ()
+
+  def Pops(self) -> tuple[str, ...]:
+    """Names of the skip connections that end in this cell."""
+    return ()
+
+  def Stash(self, name: str, value: Any) -> None:
+    """Begins a skip connection: hands a nest to the cell that pops `name`.
+
+    It goes straight to that cell's device, past the partitions in between.
+
+    Args:
+      name: one of Stashes().
+      value: a tensor, or a nest of tensors and None.
+
+    Raises:
+      ValueError: for a name that was not declared, or is stashed already.
+    """
+    if name not in self.Stashes():
+      raise ValueError(
+        f'{self.path} stashes {name!r}, which its method Stashes() does not '
+        f'declare; it declares {list(self.Stashes())}'
+      )
+    context = fprop_context.Current()
+    if name in context.stashed:
+      raise ValueError(f'{self.path}: {name!r} is stashed already')
+    context.stashed[name] = value
+
+  def Pop(self, name: str) -> Any:
+    """Ends a skip connection: what another cell stashed as `name`.
+
+    Args:
+      name: one of Pops().
+
+    Returns:
+      The nest.
+
+    Raises:
+      ValueError: for a name that was not declared, or is not stashed.
+    """
+    if name not in self.Pops():
+      raise ValueError(
+        f'{self.path} pops {name!r}, which its method Pops() does not declare; '
+        f'it declares {list(self.Pops())}'
+      )
+    context = fprop_context.Current()
+    if name not in context.stashed:
+      raise ValueError(f'{self.path}: nothing is stashed as {name!r}')
+    return context.stashed.pop(name)
+
+  def SharedWeights(self) -> dict[str, str]:
+    """Weights that other cells may use: {name: path in this cell's theta}."""
+    return {}
+
+  def UsedWeights(self) -> tuple[str, ...]:
+    """Names of other cells' weights that this cell uses."""
+    return ()
+
+  def SharedWeight(self, name: str) -> tf.Tensor:
+    """The value of another cell's weight.
+
+    There is one variable, and its gradient is the sum of all uses.
+
+    Args:
+      name: one of UsedWeights().
+
+    Returns:
+      The tensor.
+
+    Raises:
+      ValueError: for a name that was not declared, or that no cell shares.
+    """
+    if name not in self.UsedWeights():
+      raise ValueError(
+        f'{self.path} uses the weight {name!r}, which its method UsedWeights() '
+        f'does not declare; it declares {list(self.UsedWeights())}'
+      )
+    shared = fprop_context.Current().shared_weights
+    if name not in shared:
+      raise ValueError(f'{self.path}: no cell shares a weight {name!r}')
+    return shared[name]

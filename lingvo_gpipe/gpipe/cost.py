@@ -47,6 +47,8 @@ class CellCost:
     output_bytes: of the outputs, what crosses to another device after this
       cell. The gradients that come back are as large, where outputs are float.
     output_spec: nest of TensorSpecs of the outputs.
+    stashed: {name: nest of TensorSpecs} of the skip connections that begin in
+      the cell.
   """
 
   name: str
@@ -58,12 +60,16 @@ class CellCost:
   input_bytes: int
   output_bytes: int
   output_spec: Nest = dataclasses.field(compare=False, repr=False)
+  stashed: dict[str, Nest] = dataclasses.field(
+    default_factory=dict, compare=False, repr=False
+  )
 
 
 def CountCells(
   cells: Sequence[base_layer.BaseLayer],
   inputs_spec: Nest,
   batch_spec: nested_map.NestedMap | None = None,
+  shared: dict[str, tf.TensorSpec] | None = None,
 ) -> list[CellCost]:
   """Counts cells that follow one another.
 
@@ -72,6 +78,7 @@ def CountCells(
     inputs_spec: nest of TensorSpecs (or None) that cell 0 receives, of one
       micro-batch with static shapes.
     batch_spec: the micro-batch's fields, for cells with BATCH_FIELDS.
+    shared: {name: TensorSpec} of weights that cells use of each other.
 
   Returns:
     The cost of each.
@@ -82,8 +89,10 @@ def CountCells(
   """
   costs: list[CellCost] = []
   cache: dict[Any, CellCost] = {}
+  stashed: dict[str, Nest] = {}
   for index, cell in enumerate(cells):
-    key = _CacheKey(cell, inputs_spec, batch_spec, index)
+    popped = {n: stashed.pop(n) for n in cell.Pops() if n in stashed}
+    key = _CacheKey(cell, inputs_spec, batch_spec, index, popped)
     if key not in cache:
       source = f'what cell {index - 1} ({cells[index - 1].path}) returns'
       cache[key], _ = CountCell(
@@ -92,9 +101,12 @@ def CountCells(
         batch_spec,
         index=index,
         source=source if index else 'the inputs of the pipeline',
+        popped=popped,
+        shared=shared,
       )
     costs.append(dataclasses.replace(cache[key], name=cell.params.name))
     inputs_spec = costs[-1].output_spec
+    stashed.update(costs[-1].stashed)
   return costs
 
 
@@ -105,6 +117,8 @@ def CountCell(
   *,
   index: int = 0,
   source: str = 'the given inputs',
+  popped: dict[str, Nest] | None = None,
+  shared: dict[str, tf.TensorSpec] | None = None,
 ) -> tuple[CellCost, Nest]:
   """Counts one cell.
 
@@ -115,6 +129,8 @@ def CountCell(
     index: in the list of cells. Cell 0 computes no gradient of its inputs: they
       are data.
     source: of the inputs, for error messages.
+    popped: {name: nest of TensorSpecs} of skip connections that end here.
+    shared: {name: TensorSpec} of other cells' weights.
 
   Returns:
     (cost, spec of the outputs).
@@ -123,7 +139,14 @@ def CountCell(
     ValueError: where the cell cannot be traced; caused by the cell's own error.
   """
   try:
-    trace = _Trace(cell, inputs_spec, batch_spec, with_inputs=index > 0)
+    trace = _Trace(
+      cell,
+      inputs_spec,
+      batch_spec,
+      with_inputs=index > 0,
+      popped=popped or {},
+      shared=shared or {},
+    )
     overrides = _Overrides(cell, inputs_spec)
   except Exception as e:
     error = ValueError(
@@ -144,7 +167,7 @@ def CountCell(
   return dataclasses.replace(counted, **overrides), counted.output_spec
 
 
-def _CacheKey(cell, inputs_spec, batch_spec, index) -> Any:
+def _CacheKey(cell, inputs_spec, batch_spec, index, popped) -> Any:
   """Equal for cells that must have equal costs."""
   fields = {name: (batch_spec or {}).get(name) for name in cell.BATCH_FIELDS}
   return (
@@ -155,6 +178,9 @@ def _CacheKey(cell, inputs_spec, batch_spec, index) -> Any:
     repr(inputs_spec),
     repr(fields),
     index > 0,
+    repr(popped),
+    cell.Stashes(),
+    cell.UsedWeights(),
   )
 
 
@@ -175,28 +201,43 @@ def _Trace(
   cell: base_layer.BaseLayer,
   inputs_spec: Nest,
   batch_spec: nested_map.NestedMap | None,
+  *,
   with_inputs: bool,
+  popped: dict[str, Nest],
+  shared: dict[str, tf.TensorSpec],
 ) -> dict[str, Any]:
   """Those fields of the CellCost that need a trace."""
   with tf.Graph().as_default() as graph:
     theta = cell.AbstractTheta()
     watched = _Trainable(cell, theta)
     inputs = micro_batch.Placeholders(inputs_spec)
+    arriving = micro_batch.Placeholders(popped)
+    borrowed = micro_batch.Placeholders(
+      {name: shared[name] for name in cell.UsedWeights() if name in shared}
+    )
     if with_inputs:
       watched += [x for x in _Tensors(inputs) if x.dtype.is_floating]
+    watched += [x for x in _Tensors(arriving) if x.dtype.is_floating]
+    watched += borrowed.values()
     args = [inputs]
     if cell.BATCH_FIELDS:
       args.append(_BatchFields(cell, batch_spec))
     step = tf.compat.v1.placeholder(tf.int64, [])
     micro_batch_index = tf.compat.v1.placeholder(tf.int64, [])
     context = fprop_context.FPropContext(
-      do_eval=False, global_step=step, micro_batch=micro_batch_index
+      do_eval=False,
+      global_step=step,
+      micro_batch=micro_batch_index,
+      stashed=arriving,
+      shared_weights=borrowed,
     )
     with context:
       with tf.GradientTape(watch_accessed_variables=False) as tape:
         tape.watch(watched)
         outputs = micro_batch.ToTensors(cell.FProp(theta, *args))
+        stashed = micro_batch.ToTensors(context.stashed)
         targets = _Targets(outputs, context)
+        targets += [x for x in _Tensors(stashed) if x.dtype.is_floating]
       output_spec = micro_batch.Specs(outputs)
       _CheckStatic(output_spec)
       forward = graph.get_operations()
@@ -216,13 +257,18 @@ def _Trace(
       activations.ReadByBackward(
         forward,
         backward,
-        sources=[*_Tensors(args), step, micro_batch_index],
-        inputs=_Tensors(args),
-        outputs=_Tensors(outputs),
+        sources=[
+          *_Tensors([args, arriving]),
+          step,
+          micro_batch_index,
+        ],
+        inputs=_Tensors([args, arriving]),
+        outputs=_Tensors([outputs, stashed]),
       )
     ),
     'output_bytes': _Bytes({x.ref(): x for x in _Tensors(outputs)}.values()),
     'output_spec': output_spec,
+    'stashed': micro_batch.Specs(stashed),
   }
 
 
