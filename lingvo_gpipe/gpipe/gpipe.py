@@ -15,6 +15,7 @@ micro-batch as a whole (batch norm) or draws random numbers (dropout).
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import tensorflow as tf
@@ -28,12 +29,20 @@ from lingvo_gpipe import (
 )
 from lingvo_gpipe.gpipe import (
   cost,
+  failure,
+  forward_loop,
   loop,
+  loop_table,
   micro_batch,
   partition,
   placement,
   schedule,
+  schedule_table,
+  shared_weights,
+  skip_connections,
+  stage_functions,
 )
+from lingvo_gpipe.gpipe import num_micro_batches as num_micro_batches_lib
 from lingvo_gpipe.gpipe import plan as plan_lib
 from lingvo_gpipe.gpipe import stage as stage_lib
 
@@ -73,11 +82,27 @@ class GPipe(base_layer.BaseLayer):
       'Examples in a micro-batch, another way to say num_micro_batches.',
     )
     p.Define(
+      'schedule',
+      '1f1b',
+      'In which order a device runs forward and backward passes: "gpipe", the '
+      'paper\'s fill and drain; "1f1b", which keeps no more than K '
+      'micro-batches; "eager_1f1b", which keeps up to 2K and hides transfers; '
+      '"interleaved", with num_chunks partitions on each device.',
+    )
+    p.Define(
+      'num_chunks',
+      1,
+      'V, how many partitions each device has in the interleaved schedule: the '
+      'cells are cut into K x V.',
+    )
+    p.Define(
       'rematerialize',
       'partition',
-      "What is recomputed in the backward pass: 'partition', all of a "
-      'partition from its inputs.',
+      'What the backward pass computes again: "partition", all of a partition '
+      'from its inputs; "cell", cell by cell, for the least memory; "none". Or '
+      'a list with one of these for each partition.',
     )
+    p.Define('jit_compile', False, 'Whether XLA compiles the stages.')
     p.Define('input_field', 'inputs', "The batch's field that cell 0 receives.")
     return p
 
@@ -91,30 +116,53 @@ class GPipe(base_layer.BaseLayer):
         f'{self.path}: set num_micro_batches={p.num_micro_batches} or '
         f'micro_batch_size={p.micro_batch_size}, not both'
       )
-    if p.rematerialize != 'partition':
-      raise ValueError(
-        f"{self.path}: rematerialize={p.rematerialize!r} is not 'partition'"
-      )
     if p.splits is not None and not len(p.splits):
       raise ValueError(
         f'{self.path}: splits is empty; give the number of cells, or the last '
         'cell, of each partition, or None for the best cut'
       )
-    if p.splits is not None and p.num_partitions not in (1, len(p.splits)):
+    if p.num_chunks != 1 and p.schedule != 'interleaved':
       raise ValueError(
-        f'{self.path}: splits={list(p.splits)} makes {len(p.splits)} '
-        f'partitions, but num_partitions={p.num_partitions} '
-        '(--worker_split_size); set only one of the two'
+        f'{self.path}: num_chunks={p.num_chunks} needs schedule="interleaved", '
+        f'not {p.schedule!r}'
       )
+    if p.num_chunks < 1:
+      raise ValueError(
+        f'{self.path}: num_chunks={p.num_chunks} must be 1 or more'
+      )
+    if p.splits is not None:
+      expected = p.num_partitions * p.num_chunks
+      if len(p.splits) % p.num_chunks or (
+        p.num_partitions != 1 and len(p.splits) != expected
+      ):
+        raise ValueError(
+          f'{self.path}: splits={list(p.splits)} makes {len(p.splits)} '
+          f'partitions, but num_partitions={p.num_partitions} '
+          '(--worker_split_size)'
+          + (f' and num_chunks={p.num_chunks}' if p.num_chunks > 1 else '')
+          + '; set only one of the two'
+        )
+    plan_lib.Policies(p.rematerialize, self.num_partitions)
     partition.CheckNumPartitions(self.num_partitions, len(p.cells))
     self.CreateChildren('cells', list(p.cells))
+    skip_connections.Check(self.cells)
+    self._lenders = shared_weights.Find(self.cells)
+    self._traced: dict[str, list[stage_functions.StageFunctions]] = {}
+    self._cell_times: list[partition.CellTime] = []
     self._plan: plan_lib.PipelinePlan | None = None
 
   @property
+  def num_devices(self) -> int:
+    """How many devices the partitions are put on."""
+    return self.num_partitions // self.params.num_chunks
+
+  @property
   def num_partitions(self) -> int:
-    """K."""
+    """K, or K x V in the interleaved schedule."""
     p = self.params
-    return p.num_partitions if p.splits is None else len(p.splits)
+    if p.splits is not None:
+      return len(p.splits)
+    return p.num_partitions * p.num_chunks
 
   # Planning.
 
@@ -128,7 +176,8 @@ class GPipe(base_layer.BaseLayer):
     Args:
       batch_spec: NestedMap of TensorSpecs (or tensors) of the mini-batch,
         [batch, ...].
-      devices: of the partitions; None takes this process's logical devices.
+      devices: one for each partition (for each K, where num_chunks is set);
+        None takes this process's logical devices.
 
     Returns:
       The plan, kept in `self.plan`.
@@ -147,15 +196,25 @@ class GPipe(base_layer.BaseLayer):
     batch_size = micro_batch.BatchSize(batch_spec)
     num_micro_batches = self._NumMicroBatches(batch_size)
     micro_spec = micro_batch.MicroSpecs(batch_spec, num_micro_batches)
-    costs = cost.CountCells(self.cells, self._Inputs(micro_spec), micro_spec)
+    costs = cost.CountCells(
+      self.cells,
+      self._Inputs(micro_spec),
+      micro_spec,
+      shared_weights.Specs(self._lenders, self.cells),
+    )
     if devices is None:
-      devices = placement.LocalDevices(self.num_partitions)
-    devices = placement.CheckDevices(devices, self.num_partitions)
+      devices = placement.LocalDevices(self.num_devices)
+    devices = placement.CheckDevices(devices, self.num_devices)
+    self._cell_times = [
+      partition.CellTime(c.forward_flops, c.backward_flops) for c in costs
+    ]
     self._plan = plan_lib.MakePlan(
       costs,
       num_partitions=self.num_partitions,
       splits=p.splits,
-      devices=devices,
+      devices=[*devices[: self.num_devices]] * p.num_chunks,
+      schedule=p.schedule,
+      num_devices=self.num_devices,
       num_micro_batches=num_micro_batches,
       micro_batch_size=batch_size // num_micro_batches,
       rematerialize=p.rematerialize,
@@ -172,9 +231,14 @@ class GPipe(base_layer.BaseLayer):
       )
     return self._plan
 
+  @property
+  def cell_times(self) -> list[partition.CellTime]:
+    """The work of each cell that the plan was made with, in FLOPs."""
+    return list(self._cell_times)
+
   def _NumMicroBatches(self, batch_size: int) -> int:
     p = self.params
-    return schedule.ChooseNumMicroBatches(
+    return num_micro_batches_lib.ChooseNumMicroBatches(
       batch_size,
       self.num_partitions,
       num_micro_batches=p.num_micro_batches,
@@ -223,46 +287,6 @@ class GPipe(base_layer.BaseLayer):
 
   # Computing.
 
-  def _Pipeline(
-    self,
-    theta: NestedMap,
-    batch: NestedMap,
-    num_micro_batches: int,
-    *,
-    do_eval: bool,
-    global_step: Any,
-  ) -> loop.Pipeline:
-    """Splits the batch, sends each stage its fields, traces the borders."""
-    self._CheckBatchFields(batch)
-    split = micro_batch.Split(batch, num_micro_batches)
-    micro_spec = micro_batch.MicroSpecs(
-      micro_batch.Specs(batch), num_micro_batches
-    )
-    stages, data = self._Stages(), []
-    inputs_spec = self._Inputs(micro_spec)
-    for stage in stages:
-      spec = stage.Trace(inputs_spec, micro_spec, do_eval=do_eval)
-      end = stage.first_cell + len(stage.cells)
-      with tf.device(stage.device):
-        fields = NestedMap(
-          {
-            name: tf.nest.map_structure(tf.identity, split[name])
-            for name in stage.batch_fields
-          }
-        )
-      data.append(
-        loop.StageData(
-          theta=theta.cells[stage.first_cell : end],
-          variables=tf.nest.flatten([c.VariableSpecs() for c in stage.cells]),
-          batch=fields,
-          spec=spec,
-        )
-      )
-      inputs_spec = spec.outputs
-    with tf.device(stages[0].device):
-      inputs = tf.nest.map_structure(tf.identity, self._Inputs(split))
-    return loop.Pipeline(stages, data, inputs, num_micro_batches, global_step)
-
   @tf.autograph.experimental.do_not_convert
   def FProp(self, theta: NestedMap, batch: NestedMap) -> Any:
     """The forward pipeline: evaluation and prediction.
@@ -286,16 +310,75 @@ class GPipe(base_layer.BaseLayer):
         'FPropContext(do_eval=True)'
       )
     batch = NestedMap(batch)
-    pipeline = self._Pipeline(
-      theta,
-      batch,
-      schedule.NearestNumMicroBatches(
-        micro_batch.BatchSize(batch), self.plan.num_micro_batches
-      ),
-      do_eval=True,
+    self._CheckBatchFields(batch)
+    stages = self._Stages()
+    num_micro_batches = num_micro_batches_lib.NearestNumMicroBatches(
+      micro_batch.BatchSize(batch), self.plan.num_micro_batches
+    )
+    micro_spec = micro_batch.MicroSpecs(
+      micro_batch.Specs(batch), num_micro_batches
+    )
+    nest, skips = self._Inputs(micro_spec), {}
+    for stage in stages:
+      received = stage_lib.Carried(
+        nest, {name: skips.pop(name) for name in stage.pops}
+      )
+      traced = stage.Trace(
+        received,
+        micro_spec,
+        do_eval=True,
+        shared=shared_weights.Specs(self._lenders, self.cells),
+      )
+      nest = traced.carried.outputs
+      skips.update(traced.carried.skips)
+    split = micro_batch.Split(batch, num_micro_batches)
+    return forward_loop.Run(
+      stages,
+      [
+        shared_weights.ThetaOf(stage, theta.cells, self._lenders)
+        for stage in stages
+      ],
+      [_Fields(stage, split) for stage in stages],
+      self._FirstInputs(stages[0], split),
+      num_micro_batches,
+      spec=nest,
       global_step=context.global_step,
     )
-    return pipeline.ForwardOnlyLoop()
+
+  def NamedFailures(self) -> contextlib.AbstractContextManager:
+    """Within it, an error at run time gains a note that names the cell."""
+    return failure.Named(self._Stages())
+
+  def _FirstInputs(self, stage: stage_lib.Stage, split: NestedMap) -> Any:
+    with tf.device(stage.device):
+      return tf.nest.map_structure(tf.identity, self._Inputs(split))
+
+  def _StageFunctions(
+    self, micro_spec: NestedMap
+  ) -> list[stage_functions.StageFunctions]:
+    """Traces every stage's passes, once for each kind of micro-batch."""
+    key = repr(micro_spec)
+    if key not in self._traced:
+      functions = []
+      nest, skips = self._Inputs(micro_spec), {}
+      stages = self._Stages()
+      for stage, planned in zip(stages, self.plan.stages, strict=True):
+        traced = stage_functions.StageFunctions(
+          stage,
+          stage_lib.Carried(
+            nest, {name: skips.pop(name) for name in stage.pops}
+          ),
+          micro_spec,
+          policy=planned.rematerialize,
+          num_stages=len(stages),
+          shared=shared_weights.Specs(self._lenders, self.cells),
+          jit_compile=self.params.jit_compile,
+        )
+        functions.append(traced)
+        nest = traced.spec.carried.outputs
+        skips.update(traced.spec.carried.skips)
+      self._traced[key] = functions
+    return self._traced[key]
 
   @tf.autograph.experimental.do_not_convert
   def ComputeGradients(self, batch: NestedMap, global_step: Any) -> NestedMap:
@@ -316,58 +399,73 @@ class GPipe(base_layer.BaseLayer):
           variables that are not trainable, each on its variable's device.
         statistics: for ApplyStatistics.
         aux_losses: {name: scalar}, their shares of the objective.
+        cell_metrics: {name: WeightedSum} that cells report (AddMetric).
+        times: see loop.LoopResult.
     """
     batch = NestedMap(batch)
-    pipeline = self._Pipeline(
-      self.theta,
-      batch,
-      self._NumMicroBatches(micro_batch.BatchSize(batch)),
-      do_eval=False,
-      global_step=global_step,
+    self._CheckBatchFields(batch)
+    num_micro_batches = self._NumMicroBatches(micro_batch.BatchSize(batch))
+    split = micro_batch.Split(batch, num_micro_batches)
+    functions = self._StageFunctions(
+      micro_batch.MicroSpecs(micro_batch.Specs(batch), num_micro_batches)
     )
-    pipeline.CheckTrainable()
-    received, reports = pipeline.ForwardLoop()
-    gradients, sums, last_reports = pipeline.BackwardLoop(received)
-    reports.append(last_reports)
+    stages = [traced.stage for traced in functions]
+    theta, data = self.theta, []
+    for stage in stages:
+      with tf.device(stage.device):
+        data.append(
+          loop.StageData(
+            theta=shared_weights.ThetaOf(stage, theta.cells, self._lenders),
+            gradients=shared_weights.GradientSpecs(
+              stage, self.cells, self._lenders
+            ),
+            batch=_Fields(stage, split),
+            example_weights=None,
+            global_step=tf.identity(tf.cast(global_step, tf.int64)),
+          )
+        )
+    training_loop = loop.TrainingLoop(
+      functions,
+      data,
+      self._FirstInputs(stages[0], split),
+      loop_table.MakeLoopTable(self._Schedule(num_micro_batches)),
+    )
+    with failure.Named(stages):
+      result = training_loop.Run()
 
-    statistics, aux_losses = {}, {}
-    for report in reports:
-      statistics.update(report.statistics)
-      aux_losses.update(report.aux_losses)
-    stages = self._Stages()
+    reported = {'statistics': {}, 'aux_losses': {}, 'metrics': {}}
+    for reports in result.reports:
+      for kind, merged in reported.items():
+        merged.update(reports[kind])
+    sums = result.reports[-1].outputs
     with tf.device(stages[-1].device):
       weight = sums.loss.weight
       total = sums.loss.total
-      for aux_loss in aux_losses.values():
+      for aux_loss in reported['aux_losses'].values():
         total += tf.cast(aux_loss, total.dtype)
       scale = tf.math.divide_no_nan(tf.ones_like(weight), weight)
       return NestedMap(
         loss=total * scale,
         metrics=sums,
-        grads=self._GradientTree(stages, gradients, scale),
-        statistics=statistics,
+        grads=NestedMap(
+          cells=shared_weights.GradientTree(
+            stages, result.gradients, self._lenders, scale
+          )
+        ),
+        statistics=reported['statistics'],
         aux_losses={
           name: metrics.WeightedSum(value, tf.cast(weight, value.dtype)).Mean()
-          for name, value in aux_losses.items()
+          for name, value in reported['aux_losses'].items()
         },
+        cell_metrics=reported['metrics'],
+        times=result.times,
       )
 
-  def _GradientTree(self, stages, gradients, scale) -> NestedMap:
-    """Scaled gradients as a tree like `vars`, None where not trainable."""
-    tree = NestedMap(cells=[])
-    for stage, flat in zip(stages, gradients, strict=True):
-      rest = iter(flat)
-      with tf.device(stage.device):
-        for cell in stage.cells:
-          tree.cells.append(
-            tf.nest.map_structure(
-              lambda spec: (
-                _Scale(next(rest), scale) if spec.trainable else None  # noqa: B023
-              ),
-              cell.VariableSpecs(),
-            )
-          )
-    return tree
+  def _Schedule(self, num_micro_batches: int) -> schedule_table.Schedule:
+    p = self.params
+    return schedule.MakeSchedule(
+      p.schedule, self.num_partitions, num_micro_batches, self.num_devices
+    )
 
   def ApplyStatistics(self, statistics: dict[str, NestedMap]) -> None:
     """Hands the summed statistics of a mini-batch to the layers they are of.
@@ -383,5 +481,12 @@ class GPipe(base_layer.BaseLayer):
               layer.ApplyStatistics(statistics[layer.path])
 
 
-def _Scale(gradient: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
-  return gradient * tf.cast(scale, gradient.dtype)
+def _Fields(stage: stage_lib.Stage, split: NestedMap) -> NestedMap:
+  """The batch fields of a stage, on its device."""
+  with tf.device(stage.device):
+    return NestedMap(
+      {
+        name: tf.nest.map_structure(tf.identity, split[name])
+        for name in stage.batch_fields
+      }
+    )

@@ -1,7 +1,6 @@
 """The pipeline equals the plain model, whatever K and M are."""
 
 import functools
-import itertools
 
 import numpy as np
 import tensorflow as tf
@@ -23,7 +22,9 @@ def setUpModule():
   placement.ConfigureLogicalCpus(4)
 
 
-def _Net(num_partitions, num_micro_batches, *, dtype, keep_prob, batch):
+def _Net(
+  num_partitions, num_micro_batches, *, dtype, keep_prob, batch, **kwargs
+):
   net = (
     gpipe.GPipe.Params()
     .Set(
@@ -32,6 +33,7 @@ def _Net(num_partitions, num_micro_batches, *, dtype, keep_prob, batch):
       num_partitions=num_partitions,
       num_micro_batches=num_micro_batches,
       dtype=dtype,
+      **kwargs,
     )
     .Instantiate()
   )
@@ -79,14 +81,20 @@ def _Eagerly(function):
   return function
 
 
-_GRID = list(itertools.product((1, 2, 3, 4), (1, 2, 4, 8)))
+_OPTIONS = [
+  (schedule, rematerialize, k, m)
+  for schedule in ('gpipe', '1f1b', 'eager_1f1b')
+  for rematerialize in ('none', 'partition', 'cell')
+  for k, m in ((3, 4),)
+]
+_GRID = [(1, 1), (1, 8), (2, 1), (2, 4), (3, 2), (4, 1), (4, 8)]
 
 
 class GPipeEqualityTest(parameterized.TestCase, tf.test.TestCase):
-  def _Compare(self, k, m, *, dtype, tolerance, wrap):
+  def _Compare(self, k, m, *, dtype, tolerance, wrap, **options):
     batch = test_cells.Batch(dtype=dtype)
     kwargs = {'dtype': dtype, 'keep_prob': 0.7, 'batch': batch}
-    piped = _Net(k, m, **kwargs)
+    piped = _Net(k, m, **kwargs, **options)
     expected, variables = _TrainPlain(dtype, m)
     actual = _Train(piped, batch, wrap)
     close = {'rtol': tolerance, 'atol': tolerance}
@@ -117,6 +125,18 @@ class GPipeEqualityTest(parameterized.TestCase, tf.test.TestCase):
     wrap = tf.function(autograph=False)
     self._Compare(k, m, dtype=tf.float64, tolerance=1e-10, wrap=wrap)
 
+  @parameterized.parameters(*_OPTIONS)
+  def testEverySchedule(self, schedule, rematerialize, k, m):
+    self._Compare(
+      k,
+      m,
+      dtype=tf.float64,
+      tolerance=1e-10,
+      wrap=tf.function(autograph=False),
+      schedule=schedule,
+      rematerialize=rematerialize,
+    )
+
   @parameterized.parameters((1, 2), (2, 4), (4, 2))
   def testFloat32(self, k, m):
     self._Compare(k, m, dtype=tf.float32, tolerance=1e-5, wrap=tf.function)
@@ -125,7 +145,7 @@ class GPipeEqualityTest(parameterized.TestCase, tf.test.TestCase):
   def testEager(self, k, m):
     self._Compare(k, m, dtype=tf.float64, tolerance=1e-10, wrap=_Eagerly)
 
-  def testEveryNumberOfPartitionsGivesTheSameBits(self):
+  def testEveryCutScheduleAndPolicyGivesTheSameBits(self):
     # The graph optimizer rewrites sums, which changes last bits.
     tf.config.optimizer.set_experimental_options(
       {'disable_meta_optimizer': True}
@@ -136,8 +156,21 @@ class GPipeEqualityTest(parameterized.TestCase, tf.test.TestCase):
     )
     batch = test_cells.Batch(dtype=tf.float32)
     finals = []
-    for k in (1, 2, 4):
-      net = _Net(k, 4, dtype=tf.float32, keep_prob=0.7, batch=batch)
+    for k, schedule, rematerialize in (
+      (1, '1f1b', 'none'),
+      (2, 'gpipe', 'partition'),
+      (3, '1f1b', 'cell'),
+      (4, 'eager_1f1b', 'none'),
+    ):
+      net = _Net(
+        k,
+        4,
+        dtype=tf.float32,
+        keep_prob=0.7,
+        batch=batch,
+        schedule=schedule,
+        rematerialize=rematerialize,
+      )
       _Train(net, batch, tf.function(autograph=False))
       finals.append([v.numpy() for v in tf.nest.flatten(net.vars)])
     for other in finals[1:]:

@@ -1,38 +1,48 @@
-"""The micro-batch loops: GPipe's schedule as two `tf.while_loop`s.
+"""The micro-batch loop: any schedule's table as one `tf.while_loop`.
 
-  partition 0   F0 F1 F2 F3            |             RB0 RB1 RB2 RB3
-  partition 1      F0 F1 F2 F3         |      RB0 RB1 RB2 RB3
-  partition 2                          |  FB0 FB1 FB2 FB3
-                ---- forward loop ---- | ------ backward loop ------
-  F: forward, B: backward, R: the forward re-materialized
+  row           0  1  2  3  4  5         1F1B, 3 partitions, 2 micro-batches
+  partition 0   F0 F1 .  .  B0 B1
+  partition 1   .  F0 F1 B0 B1 .
+  partition 2   .  .  FB FB .  .
 
-The forward loop takes the micro-batches through all partitions but the last and
-keeps what each partition received. The backward loop takes them through all
-partitions from the last to the first, recomputes each from what it had received
-(rematerialize.py), and sums the weights' gradients. The last partition runs in
-the backward loop only: it needs no second forward pass.
+An iteration is a row of the table (loop_table.py): in it a partition runs the
+forward pass of one micro-batch, the backward pass of another, both, or nothing.
+Constant tables of micro-batch indices say which, so the graph doesn't grow with
+the number of micro-batches, nor does it know schedules.
 
-One iteration is one micro-batch: its body simply chains the partitions, each
-under its own `tf.device`. The runtime cuts the loops along those devices, and
-since iterations depend on each other only through sums that live within one
-device, partition 0 works on micro-batch i+1 while partition 1 works on i. Hence
-the slanted picture. The graph's size does not depend on M.
+Each partition's part of the body stands under its own `tf.device`. The runtime
+cuts the loop along those devices, and each device goes through its rows as fast
+as its inputs arrive: nothing waits for the others' clocks. What a partition
+sends (outputs, skip connections, gradients) is a loop variable on the
+receiver's device, and crosses once. The receiver puts it in a ring of as many
+slots as the table needs at once: memory is what the schedule says it is.
 
-Both loops run in ascending order of micro-batches, where the paper's Figure 2c
-goes backward in descending order. The work is the same, and all sums over
-micro-batches are then taken in one order: results are equal to the last bit for
-every number of partitions.
+One thing at a time on a device: a partition reads its inputs after all that its
+device did in the rows before. That bounds memory, and a recomputation still
+starts before its gradient has arrived.
+
+The last partition runs a micro-batch's backward pass right after its forward
+pass. All sums over micro-batches go in ascending order whatever the schedule:
+results are equal to the last bit.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
-from lingvo_gpipe import metrics, nested_map, weights
-from lingvo_gpipe.gpipe import micro_batch, rematerialize
+from lingvo_gpipe import nested_map, weights
+from lingvo_gpipe.gpipe import (
+  loop_table,
+  micro_batch,
+  segment,
+  stage_functions,
+)
 from lingvo_gpipe.gpipe import stage as stage_lib
 
 NestedMap = nested_map.NestedMap
@@ -44,16 +54,59 @@ class StageData:
   """What one stage reads in every iteration, on its device.
 
   Attributes:
-    theta: of its cells, read once, before the loops.
-    variables: the VariableSpec of each flat leaf of theta.
+    theta: its weights, read once, before the loop.
+    gradients: TensorSpecs of the sums of gradients, of the trainable leaves of
+      theta in flat order, the shared ones last.
     batch: the fields its cells ask for, [num_micro_batches, micro_batch, ...].
-    spec: StageOutputs of TensorSpecs of one micro-batch.
+    example_weights: [num_micro_batches, micro_batch] or None.
+    global_step: int64 scalar.
   """
 
-  theta: list[NestedMap]
-  variables: list[weights.VariableSpec]
+  theta: stage_lib.Theta
+  gradients: list[tf.TensorSpec]
   batch: NestedMap
-  spec: stage_lib.StageOutputs
+  example_weights: tf.Tensor | None
+  global_step: tf.Tensor
+
+
+class LoopResult(NamedTuple):
+  """What the loop makes of a mini-batch.
+
+  Attributes:
+    gradients: for each partition sums of the specs `StageData.gradients`, on
+      its device.
+    reports: for each partition the sums of what its cells report, a NestedMap
+      of statistics, aux_losses, metrics; of the last one also `outputs`, the
+      pipeline's WeightedSums.
+    times: for each partition float64 [num_micro_batches, 6], when it ran, in
+      seconds since the epoch by its device's clock: start and end of the
+      forward pass, of the recomputation, of the backward pass.
+  """
+
+  gradients: list[list[tf.Tensor]]
+  reports: list[NestedMap]
+  times: list[tf.Tensor]
+
+
+# What a slot may change of the loop's state.
+_FORWARD_PARTS = ('sending', 'reports', 'kept', 'forward_times', 'busy_until')
+_BACKWARD_PARTS = ('returning', 'sums', 'backward_times', 'busy_until')
+_LAST_PARTS = (
+  'returning',
+  'sums',
+  'reports',
+  'forward_times',
+  'backward_times',
+  'busy_until',
+)
+
+
+class _Edge(NamedTuple):
+  """Outputs (name None) or a skip connection, from stage to stage."""
+
+  name: str | None
+  source: int
+  target: int
 
 
 def _Zeros(spec: Nest) -> Nest:
@@ -69,300 +122,469 @@ def _Add(sums: Nest, values: Nest) -> Nest:
   )
 
 
-def _Identity(nest: Nest) -> Nest:
-  return tf.nest.map_structure(
-    lambda x: None if x is None else tf.identity(x), nest
+def _AddGradient(total: tf.Tensor, gradient: Any) -> tf.Tensor:
+  if isinstance(gradient, tf.IndexedSlices):
+    # Only the rows that were looked up are touched.
+    return tf.tensor_scatter_nd_add(
+      total,
+      gradient.indices[:, tf.newaxis],
+      tf.cast(gradient.values, total.dtype),
+    )
+  return total + tf.cast(gradient, total.dtype)
+
+
+def _Clock(after: Sequence[tf.Tensor]) -> tf.Tensor:
+  """The device's time once `after` are there."""
+  # Identities: a control dependency on a call doesn't wait for its results.
+  with tf.control_dependencies([tf.identity(x) for x in after]):
+    return tf.timestamp()
+
+
+def _Empty(spec: tf.TensorSpec) -> tf.Tensor:
+  """What travels in rows in which nothing is sent: as little as possible."""
+  shape = [0, *spec.shape[1:]] if spec.shape.rank else []
+  return tf.zeros(shape, spec.dtype)
+
+
+def _RelaxedShape(spec: tf.TensorSpec) -> list[int | None]:
+  """A shape that both _Empty and the real thing have."""
+  return [None, *spec.shape[1:]] if spec.shape.rank else []
+
+
+def _Nothing(spec: tf.TensorSpec) -> tf.Tensor:
+  """_Empty, as a loop variable that becomes the real thing later."""
+  return tf.compat.v1.placeholder_with_default(
+    _Empty(spec), _RelaxedShape(spec)
   )
 
 
-def _ToDevice(device: str, nest: Nest) -> Nest:
-  """One message for each tensor that crosses to `device`."""
-  with tf.device(device):
-    return _Identity(nest)
+class _Ring:
+  """TensorArrays of as many slots as a table needs, and a dummy one.
 
-
-def _AfterForward(received: list[list[tf.TensorArray]]):
-  """A context: after the forward loop of the partition that filled these.
-
-  The identity waits for the one result of the loop; a control dependency on the
-  loop itself would wait for all partitions.
+  Attributes:
+    specs: of the leaves of an element.
   """
-  return tf.control_dependencies(
-    [tf.identity(array.flow) for arrays in received for array in arrays]
-  )
+
+  def __init__(self, device: str, ring: loop_table.Ring, specs: Sequence[Any]):
+    self._device = device
+    self._ring = ring
+    self.specs = list(specs)
+
+  def Create(self) -> list[tf.TensorArray]:
+    with tf.device(self._device):
+      return [
+        tf.TensorArray(
+          spec.dtype,
+          self._ring.size + 1,
+          element_shape=_RelaxedShape(spec),
+          clear_after_read=False,
+        )
+        for spec in self.specs
+      ]
+
+  def Receive(self, arrays, row: tf.Tensor, leaves) -> list[tf.TensorArray]:
+    """Writes what arrives in a row; in other rows, to the dummy slot."""
+    with tf.device(self._device):
+      slot = tf.gather(self._ring.writes, row)
+      return [a.write(slot, x) for a, x in zip(arrays, leaves, strict=True)]
+
+  def Write(self, arrays, index: tf.Tensor, leaves) -> list[tf.TensorArray]:
+    """Writes the element of micro-batch `index`."""
+    slot = tf.gather(self._ring.slots, index)
+    return [a.write(slot, x) for a, x in zip(arrays, leaves, strict=True)]
+
+  def Read(self, arrays, index: tf.Tensor) -> list[tf.Tensor]:
+    """Reads the element of micro-batch `index`."""
+    slot = tf.gather(self._ring.slots, index)
+    leaves = [array.read(slot) for array in arrays]
+    return [
+      tf.ensure_shape(x, spec.shape)
+      for x, spec in zip(leaves, self.specs, strict=True)
+    ]
 
 
-def _Reports(outputs: stage_lib.StageOutputs) -> NestedMap:
-  """What a forward pass reports, to be summed over micro-batches."""
-  return NestedMap(statistics=outputs.statistics, aux_losses=outputs.aux_losses)
-
-
-class Pipeline:
-  """Stages with their data for one mini-batch.
+class TrainingLoop:
+  """Forward and backward passes of a mini-batch through all stages.
 
   Args:
-    stages: from the first to the last.
+    functions: of the stages, from the first to the last.
     data: of each stage.
     inputs: the first stage's inputs, [num_micro_batches, micro_batch, ...].
-    num_micro_batches: M.
-    global_step: see FPropContext.
+    table: who does what when.
   """
 
   def __init__(
     self,
-    stages: list[stage_lib.Stage],
+    functions: list[stage_functions.StageFunctions],
     data: list[StageData],
     inputs: Nest,
-    num_micro_batches: int,
-    global_step: Any,
+    table: loop_table.LoopTable,
   ):
-    self._stages = stages
+    self._functions = functions
     self._data = data
     self._inputs = inputs
-    self._num_micro_batches = num_micro_batches
-    self._global_step = global_step
-    # Micro-batches under way in a loop: K keep K partitions busy.
-    self._parallel_iterations = max(2, len(stages))
+    self._table = table
+    self._num_stages = len(functions)
+    self._edges = _Edges(functions)
+    self._devices = sorted({f.stage.device for f in functions})
+    self._MakeRings()
 
-  def CheckTrainable(self) -> None:
-    """Raises ValueError where the last stage has no loss to minimise."""
-    outputs = self._data[-1].spec.outputs
-    loss = outputs.get('loss') if isinstance(outputs, dict) else None
-    if not isinstance(loss, metrics.WeightedSum):
-      raise ValueError(
-        f'the last cell, {self._stages[-1].cells[-1].path}, returns no loss to '
-        'train with: it must return a NestedMap whose "loss" is a '
-        f'metrics.WeightedSum, but returns {outputs}'
+  def _Device(self, k: int) -> str:
+    return self._functions[k].stage.device
+
+  def _MakeRings(self) -> None:
+    table = self._table
+    self._activation_rings, self._gradient_rings = [], []
+    for edge in self._edges:
+      carried = self._functions[edge.source].spec.carried
+      nest = carried.outputs if edge.name is None else carried.skips[edge.name]
+      specs = micro_batch.Flatten(nest)[0]
+      until_backward = self._functions[edge.target].backward_reads_received
+      self._activation_rings.append(
+        _Ring(
+          self._Device(edge.target),
+          table.Activations(edge.source, edge.target, until_backward),
+          specs,
+        )
       )
+      self._gradient_rings.append(
+        _Ring(
+          self._Device(edge.source),
+          table.Gradients(edge.source, edge.target),
+          segment.Floats(specs),
+        )
+      )
+    self._kept_rings = [
+      _Ring(self._Device(k), table.Kept(k), functions.kept)
+      for k, functions in enumerate(self._functions[:-1])
+    ]
 
-  def _While(self, body, state: NestedMap) -> NestedMap:
-    """Runs body(i, state) for i = 0 .. M-1."""
-    with tf.device(self._stages[0].device):
-      start = tf.constant(0)
-    unused_i, state = tf.while_loop(
-      lambda i, unused_state: i < self._num_micro_batches,
-      lambda i, state: (i + 1, body(i, state)),
-      (start, state),
-      parallel_iterations=self._parallel_iterations,
-      maximum_iterations=self._num_micro_batches,
-    )
+  # The state of the loop.
+
+  def _Start(self) -> NestedMap:
+    state = NestedMap(row={}, busy_until={}, sums=[], reports=[])
+    for device in self._devices:
+      with tf.device(device):
+        state.row[device] = tf.constant(0)
+        state.busy_until[device] = tf.constant(0.0, tf.float64)
+    for k, data in enumerate(self._data):
+      with tf.device(self._Device(k)):
+        state.sums.append([tf.zeros(s.shape, s.dtype) for s in data.gradients])
+        state.reports.append(_Zeros(self._Reports(k, self._functions[k].spec)))
+    state.forward_times = self._Times(2)
+    state.backward_times = self._Times(4)
+    state.kept = [ring.Create() for ring in self._kept_rings]
+    state.activations = [ring.Create() for ring in self._activation_rings]
+    state.gradients = [ring.Create() for ring in self._gradient_rings]
+    state.sending, state.returning = [], []
+    for edge, forth, back in zip(
+      self._edges, self._activation_rings, self._gradient_rings, strict=True
+    ):
+      with tf.device(self._Device(edge.target)):
+        state.sending.append([_Nothing(spec) for spec in forth.specs])
+      with tf.device(self._Device(edge.source)):
+        state.returning.append([_Nothing(spec) for spec in back.specs])
     return state
 
-  def _Batch(self, k: int, index: tf.Tensor) -> NestedMap:
-    with tf.device(self._stages[k].device):
-      return micro_batch.At(self._data[k].batch, index)
-
-  def _FirstInputs(self, index: tf.Tensor) -> Nest:
-    with tf.device(self._stages[0].device):
-      return micro_batch.At(self._inputs, index)
-
-  def _Run(self, k, inputs, index, do_eval) -> stage_lib.StageOutputs:
-    return self._stages[k].FProp(
-      self._data[k].theta,
-      inputs,
-      self._Batch(k, index),
-      do_eval=do_eval,
-      global_step=self._global_step,
-      micro_batch_index=index,
-    )
-
-  def _Arrays(self, device: str, spec: Nest) -> list[tf.TensorArray]:
-    """An array over micro-batches for each leaf of `spec`, on `device`."""
-    leaves, unused_pack = micro_batch.Flatten(spec)
-    with tf.device(device):
-      return [
-        tf.TensorArray(
-          leaf.dtype,
-          self._num_micro_batches,
-          element_shape=leaf.shape,
-          clear_after_read=False,
-        )
-        for leaf in leaves
-      ]
-
-  def _Write(self, device, arrays, index, nest) -> list[tf.TensorArray]:
-    leaves, unused_pack = micro_batch.Flatten(nest)
-    with tf.device(device):
-      return [
-        array.write(index, leaf)
-        for array, leaf in zip(arrays, leaves, strict=True)
-      ]
-
-  def ForwardLoop(self) -> tuple[list[list[tf.TensorArray]], list[NestedMap]]:
-    """Runs all partitions but the last and keeps what each one receives.
-
-    Returns:
-      (received, reports): the arrays of the inputs of partitions 1 .. K-1, and
-      the summed statistics and auxiliary losses of partitions 0 .. K-2.
-    """
-    inner = range(len(self._stages) - 1)
-    if not inner:
-      return [], []
-    state = NestedMap(received=[], reports=[])
-    for k in inner:
-      spec = self._data[k].spec
-      state.received.append(
-        self._Arrays(self._stages[k + 1].device, spec.outputs)
-      )
-      with tf.device(self._stages[k].device):
-        state.reports.append(_Zeros(_Reports(spec)))
-
-    def _Body(i: tf.Tensor, state: NestedMap) -> NestedMap:
-      inputs = self._FirstInputs(i)
-      new = NestedMap(received=[], reports=[])
-      for k in inner:
-        forward = self._Run(k, inputs, i, do_eval=False)
-        with tf.device(self._stages[k].device):
-          new.reports.append(_Add(state.reports[k], _Reports(forward)))
-        next_device = self._stages[k + 1].device
-        inputs = _ToDevice(next_device, forward.outputs)
-        new.received.append(
-          self._Write(next_device, state.received[k], i, inputs)
-        )
-      return new
-
-    state = self._While(_Body, state)
-    return state.received, state.reports
-
-  def BackwardLoop(
-    self, received: list[list[tf.TensorArray]]
-  ) -> tuple[list[list[tf.Tensor]], NestedMap, NestedMap]:
-    """Differentiates all partitions and sums over micro-batches.
-
-    Args:
-      received: from ForwardLoop.
-
-    Returns:
-      (gradients, metrics, reports): for each partition the sums of its weights'
-      gradients in flat order, on its device; the last partition's summed
-      WeightedSums; its summed statistics and auxiliary losses.
-    """
-    last = len(self._stages) - 1
-    spec = self._data[last].spec
-    state = NestedMap(gradients=[])
-    for k, (stage, data) in enumerate(
-      zip(self._stages, self._data, strict=True)
-    ):
-      with tf.device(stage.device), _AfterForward(received[k : k + 1]):
-        state.gradients.append(
-          [
-            tf.zeros(variable.shape, variable.dtype)
-            for variable in data.variables
-            if variable.trainable
-          ]
-        )
-    with tf.device(self._stages[last].device):
-      state.metrics = _Zeros(Metrics(spec.outputs))
-      state.reports = _Zeros(_Reports(spec))
-
-    def _Body(i: tf.Tensor, state: NestedMap) -> NestedMap:
-      new = NestedMap(gradients=[None] * (last + 1))
-      output_gradients = None
-      for k in reversed(range(last + 1)):
-        with self._AfterPreviousMicroBatch(k, state.gradients[k]):
-          inputs = self._Received(k, received, i)
-        result = self._Differentiate(k, inputs, i, output_gradients)
-        with tf.device(self._stages[k].device):
-          new.gradients[k] = _Add(state.gradients[k], result.weights)
-          if k == last:
-            values = Metrics(result.forward.outputs)
-            new.metrics = _Add(state.metrics, values)
-            new.reports = _Add(state.reports, _Reports(result.forward))
-        if k:
-          output_gradients = _ToDevice(
-            self._stages[k - 1].device, result.inputs
+  def _Times(self, size: int) -> list[tf.TensorArray]:
+    arrays = []
+    for functions in self._functions:
+      with tf.device(functions.stage.device):
+        arrays.append(
+          tf.TensorArray(
+            tf.float64,
+            self._table.schedule.num_micro_batches,
+            element_shape=[size],
+            clear_after_read=False,
           )
-      return new
+        )
+    return arrays
 
-    state = self._While(_Body, state)
-    return state.gradients, state.metrics, state.reports
+  def _Reports(self, k: int, outputs: stage_lib.StageOutputs) -> NestedMap:
+    """What a forward pass reports, to be summed over micro-batches."""
+    reports = NestedMap(
+      statistics=outputs.statistics,
+      aux_losses=outputs.aux_losses,
+      metrics=outputs.metrics,
+    )
+    if k == self._num_stages - 1:
+      reports.outputs = Metrics(outputs.carried.outputs)
+    return reports
 
-  def _AfterPreviousMicroBatch(self, k: int, gradients: list[tf.Tensor]):
-    """Orders re-materializations: one micro-batch's activations at a time.
+  # Running.
 
-    Nothing else would keep partition k from recomputing later micro-batches
-    while it waits for this one's gradient. The recomputation itself waits for
-    no gradient from partition k + 1, so it still fills the bubble.
+  def Run(self) -> LoopResult:
+    """Runs all rows of the table."""
+    # In a function of its own: tf.function would tie iterations together to
+    # keep the clock's readings in order.
+    return LoopResult(*tf.compat.v1.wrap_function(self._Run, [])())
+
+  def _Run(self) -> LoopResult:
+    state = self._Start()
+    first = self._Device(0)
+    # What TensorFlow itself adds to the loop stays off the client, too.
+    with tf.device(first):
+      (state,) = tf.while_loop(
+        lambda state: state.row[first] < self._table.num_rows,
+        lambda state: (self._Row(state),),
+        (state,),
+        parallel_iterations=max(2, self._num_stages),
+      )
+    times = []
+    for k in range(self._num_stages):
+      forward, backward = state.forward_times[k], state.backward_times[k]
+      with tf.device(self._Device(k)):
+        times.append(tf.concat([forward.stack(), backward.stack()], 1))
+    return LoopResult(state.sums, state.reports, times)
+
+  def _Row(self, state: NestedMap) -> NestedMap:
+    """One iteration."""
+    arrived_before = state.activations
+    state = _Copy(state)
+    for e, edge in enumerate(self._edges):
+      source, target = self._Device(edge.source), self._Device(edge.target)
+      forth, back = self._activation_rings[e], self._gradient_rings[e]
+      state.activations[e] = forth.Receive(
+        state.activations[e], state.row[target], state.sending[e]
+      )
+      state.gradients[e] = back.Receive(
+        state.gradients[e], state.row[source], state.returning[e]
+      )
+      with tf.device(source):
+        state.sending[e] = [_Empty(spec) for spec in forth.specs]
+      with tf.device(target):
+        state.returning[e] = [_Empty(spec) for spec in back.specs]
+    last = self._num_stages - 1
+    forward, backward = self._table.forward, self._table.backward
+    for k in range(last):
+      self._Slot(k, forward[:, k], state, _FORWARD_PARTS, self._Forward)
+    for k in range(last):
+      # Of what arrives in a row, backward passes need the gradients only.
+      run = functools.partial(self._Backward, arrived_before)
+      self._Slot(k, backward[:, k], state, _BACKWARD_PARTS, run)
+    self._Slot(last, forward[:, last], state, _LAST_PARTS, self._Both)
+    for e, edge in enumerate(self._edges):
+      with tf.device(self._Device(edge.target)):
+        state.sending[e] = [tf.identity(x) for x in state.sending[e]]
+      with tf.device(self._Device(edge.source)):
+        state.returning[e] = [tf.identity(x) for x in state.returning[e]]
+    for device in self._devices:
+      with tf.device(device):
+        state.row[device] += 1
+    return state
+
+  def _Slot(
+    self,
+    k: int,
+    column: np.ndarray,
+    state: NestedMap,
+    parts: Sequence[str],
+    run: Callable[[int, tf.Tensor, NestedMap], None],
+  ) -> None:
+    """What stage k does in a row: `run`, or nothing.
 
     Args:
-      k: the partition.
-      gradients: its sums, after the previous micro-batch.
-
-    Returns:
-      A context; what is read in it is read after those sums are there.
+      k: the stage.
+      column: [num_rows], the micro-batch for each row, or -1 for nothing.
+      state: of the loop; its `parts` that belong to stage k change.
+      parts: their names.
+      run: called with k, the micro-batch's index, and a state to change.
     """
-    with tf.device(self._stages[k].device):
-      return tf.control_dependencies([tf.identity(g) for g in gradients])
+    device = self._Device(k)
+    keys = {
+      'busy_until': [device],
+      'sending': [e for e, edge in enumerate(self._edges) if edge.source == k],
+      'returning': [
+        e for e, edge in enumerate(self._edges) if edge.target == k
+      ],
+    }
 
-  def _Received(self, k, received, i) -> Nest:
-    """What partition k received of micro-batch i in the forward pass."""
-    with tf.device(self._stages[k].device):
-      if k == 0:
-        inputs = micro_batch.At(self._inputs, i)
+    def _Parts(of: NestedMap) -> list[list[Any]]:
+      return [[of[part][key] for key in keys.get(part, [k])] for part in parts]
+
+    def _Run() -> list[list[Any]]:
+      new = _Copy(state)
+      run(k, index, new)
+      return _Parts(new)
+
+    with tf.device(device):
+      index = tf.gather(tf.constant(column), state.row[device])
+      if np.all(column >= 0):
+        results = _Run()
       else:
-        unused_leaves, pack = micro_batch.Flatten(
-          self._data[k - 1].spec.outputs
-        )
-        inputs = pack([array.read(i) for array in received[k - 1]])
-      return _Identity(inputs)
+        results = tf.cond(index >= 0, _Run, lambda: _Parts(state))
+    for part, values in zip(parts, results, strict=True):
+      for key, value in zip(keys.get(part, [k]), values, strict=True):
+        state[part][key] = value
 
-  def _Differentiate(
-    self, k, inputs, i, output_gradients
-  ) -> rematerialize.StageGradients:
-    """The backward pass of partition k for micro-batch i."""
-    return rematerialize.ForwardAndBackward(
-      self._stages[k],
-      self._data[k].theta,
-      [variable.trainable for variable in self._data[k].variables],
-      inputs,
-      self._Batch(k, i),
-      output_gradients,
-      global_step=self._global_step,
-      micro_batch_index=i,
+  def _Arguments(
+    self,
+    k: int,
+    index: tf.Tensor,
+    activations: list[list[tf.TensorArray]],
+    busy_until: tf.Tensor,
+    *,
+    with_received: bool,
+  ) -> tuple[stage_functions.Arguments, tf.Tensor]:
+    """What stage k reads, once its device is free; and when it was there."""
+    data = self._data[k]
+    # An identity inside of tf.cond, for the control dependency.
+    with tf.control_dependencies([tf.identity(busy_until)]):
+      index = tf.identity(index)
+      received = None
+      if with_received:
+        received = self._Received(k, index, activations)
+      shared = [data.global_step, tf.cast(index, tf.int64)]
+      if data.example_weights is not None:
+        shared.append(tf.gather(data.example_weights, index))
+      batch = micro_batch.At(data.batch, index)
+      arguments = stage_functions.Arguments(shared, batch, received, data.theta)
+    return arguments, _Clock([index, *micro_batch.Flatten(received)[0]])
+
+  def _Received(self, k: int, index: tf.Tensor, activations) -> Any:
+    outputs = micro_batch.At(self._inputs, index) if k == 0 else None
+    skips = {}
+    for e, edge in enumerate(self._edges):
+      if edge.target == k:
+        carried = self._functions[edge.source].spec.carried
+        nest = (
+          carried.outputs if edge.name is None else carried.skips[edge.name]
+        )
+        unused_leaves, pack = micro_batch.Flatten(nest)
+        nest = pack(self._activation_rings[e].Read(activations[e], index))
+        if edge.name is None:
+          outputs = nest
+        else:
+          skips[edge.name] = nest
+    return stage_lib.Carried(outputs, skips)
+
+  def _Forward(self, k: int, index: tf.Tensor, state: NestedMap) -> None:
+    """The forward pass of any stage but the last."""
+    device = self._Device(k)
+    arguments, start = self._Arguments(
+      k, index, state.activations, state.busy_until[device], with_received=True
+    )
+    result = self._functions[k].Forward(arguments)
+    state.reports[k] = _Add(state.reports[k], self._Reports(k, result.outputs))
+    state.kept[k] = self._kept_rings[k].Write(state.kept[k], index, result.kept)
+    end = _Clock([start, *micro_batch.Flatten(result.outputs.carried)[0]])
+    self._Send(k, result.outputs, end, state)
+    state.busy_until[device] = end
+    state.forward_times[k] = state.forward_times[k].write(
+      index, tf.stack([start, end])
     )
 
-  def ForwardOnlyLoop(self) -> Nest:
-    """Evaluates all partitions and keeps the last one's outputs.
+  def _Backward(
+    self, activations, k: int, index: tf.Tensor, state: NestedMap
+  ) -> None:
+    """The backward pass of any stage but the last."""
+    device = self._Device(k)
+    functions = self._functions[k]
+    arguments, start = self._Arguments(
+      k,
+      index,
+      activations,
+      state.busy_until[device],
+      with_received=functions.backward_reads_received,
+    )
+    kept = self._kept_rings[k].Read(state.kept[k], index)
+    residuals, recomputed = list(kept), start
+    if functions.recomputes:
+      residuals = functions.Recompute(arguments, kept)
+      recomputed = _Clock([start, *residuals])
+    gradients = {
+      edge.name: self._gradient_rings[e].Read(state.gradients[e], index)
+      for e, edge in enumerate(self._edges)
+      if edge.source == k
+    }
+    arrived = [g for flat in gradients.values() for g in flat]
+    begin = _Clock([recomputed, *arrived])
+    result = functions.Backward(arguments, kept, residuals, gradients)
+    end = self._Return(k, result, begin, state)
+    state.backward_times[k] = state.backward_times[k].write(
+      index, tf.stack([start, recomputed, begin, end])
+    )
 
-    Returns:
-      The last stage's outputs: WeightedSums summed over micro-batches, other
-      tensors [batch, ...] in the order of the mini-batch.
-    """
-    device = self._stages[-1].device
-    spec = self._data[-1].spec.outputs
-    leaves, pack = micro_batch.Flatten(spec)
-    is_sum = micro_batch.IsSum(spec)
-    _CheckConcatenable(spec, leaves, is_sum)
-    kept = [x for x, s in zip(leaves, is_sum, strict=True) if not s]
-    summed = [x for x, s in zip(leaves, is_sum, strict=True) if s]
-    with tf.device(device):
-      state = NestedMap(kept=self._Arrays(device, kept), sums=_Zeros(summed))
+  def _Both(self, k: int, index: tf.Tensor, state: NestedMap) -> None:
+    """Forward and backward pass of the last stage."""
+    device = self._Device(k)
+    functions = self._functions[k]
+    arguments, start = self._Arguments(
+      k, index, state.activations, state.busy_until[device], with_received=True
+    )
+    forward = functions.Forward(arguments, backward_follows=True)
+    reports = self._Reports(k, forward.outputs)
+    state.reports[k] = _Add(state.reports[k], reports)
+    middle = _Clock([start, *tf.nest.flatten(reports.outputs)])
+    residuals = _After(middle, forward.residuals)
+    result = functions.Backward(arguments, forward.kept, residuals, {})
+    end = self._Return(k, result, middle, state)
+    state.forward_times[k] = state.forward_times[k].write(
+      index, tf.stack([start, middle])
+    )
+    state.backward_times[k] = state.backward_times[k].write(
+      index, tf.stack([middle, middle, middle, end])
+    )
 
-    def _Body(i: tf.Tensor, state: NestedMap) -> NestedMap:
-      nest = self._FirstInputs(i)
-      for k, stage in enumerate(self._stages):
-        nest = self._Run(
-          k, _ToDevice(stage.device, nest), i, do_eval=True
-        ).outputs
-      flat, unused_pack = micro_batch.Flatten(nest)
-      with tf.device(device):
-        return NestedMap(
-          kept=self._Write(
-            device,
-            state.kept,
-            i,
-            [x for x, s in zip(flat, is_sum, strict=True) if not s],
-          ),
-          sums=_Add(
-            state.sums, [x for x, s in zip(flat, is_sum, strict=True) if s]
-          ),
-        )
+  def _Send(
+    self,
+    k: int,
+    outputs: stage_lib.StageOutputs,
+    end: tf.Tensor,
+    state: NestedMap,
+  ) -> None:
+    for e, edge in enumerate(self._edges):
+      if edge.source == k:
+        nest = outputs.carried.outputs
+        if edge.name is not None:
+          nest = outputs.carried.skips[edge.name]
+        state.sending[e] = _After(end, micro_batch.Flatten(nest)[0])
 
-    state = self._While(_Body, state)
-    with tf.device(device):
-      concatenated = iter([array.concat() for array in state.kept])
-    sums = iter(state.sums)
-    return pack([next(sums if s else concatenated) for s in is_sum])
+  def _Return(
+    self,
+    k: int,
+    result: stage_functions.StageGradients,
+    begin: tf.Tensor,
+    state: NestedMap,
+  ) -> tf.Tensor:
+    """Adds and sends gradients; returns when that was done."""
+    for i, gradient in result.weights:
+      state.sums[k][i] = _AddGradient(state.sums[k][i], gradient)
+    sent = []
+    for e, edge in enumerate(self._edges):
+      if edge.target == k:
+        state.returning[e] = result.received[edge.name]
+        sent += state.returning[e]
+    end = _Clock([begin, *state.sums[k], *sent])
+    for e, edge in enumerate(self._edges):
+      if edge.target == k:
+        state.returning[e] = _After(end, state.returning[e])
+    state.busy_until[self._Device(k)] = end
+    return end
+
+
+def _After(time: tf.Tensor, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+  """The tensors, once the clock was read: they arrive after they were sent."""
+  with tf.control_dependencies([time]):
+    return [tf.identity(x) for x in tensors]
+
+
+def _Copy(state: NestedMap) -> NestedMap:
+  return tf.nest.map_structure(lambda x: x, state)
+
+
+def _Edges(
+  functions: Sequence[stage_functions.StageFunctions],
+) -> list[_Edge]:
+  """Everything that travels between stages."""
+  edges = [_Edge(None, k, k + 1) for k in range(len(functions) - 1)]
+  source = {}
+  for k, stage in enumerate(functions):
+    for name in stage.stage.pops:
+      edges.append(_Edge(name, source[name], k))
+    for name in stage.stage.stashes:
+      source[name] = k
+  return edges
 
 
 def Metrics(outputs: Nest) -> dict[str, Any]:
@@ -383,13 +605,3 @@ def Metrics(outputs: Nest) -> dict[str, Any]:
       if all(micro_batch.IsSum(value)) and value is not None
     }
   )
-
-
-def _CheckConcatenable(spec: Nest, leaves: list, is_sum: list[bool]) -> None:
-  for leaf, summed in zip(leaves, is_sum, strict=True):
-    if not summed and not leaf.shape.rank:
-      raise ValueError(
-        'the last cell returns a scalar, which can be neither concatenated '
-        'nor summed over micro-batches; wrap it in metrics.WeightedSum '
-        f'(outputs: {spec})'
-      )

@@ -1,19 +1,55 @@
-"""Partitions to devices of this process.
+"""Partitions to devices, of this process or of workers.
 
 Devices are TensorFlow's device strings, '/device:GPU:1' or, on a worker of a
 cluster, '/job:worker/replica:0/task:3/device:TPU:1'. The engine only ever sees
 the list with one string per partition.
+
+Where a schedule has several partitions on each device (interleaving), P of them
+on D = P / V devices, partition p is on device p mod D.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 from absl import logging
 
 # Values of --run_locally, in the order of preference when it is not set.
 _KINDS = ('tpu', 'gpu', 'cpu')
+
+WORKER_JOB = 'worker'
+CLIENT_JOB = 'client'
+
+# Devices that compute. A replicated core is the core of that number in each
+# replica of a replicated TPU program. Plug-ins may bring others.
+_TYPES = ('CPU', 'GPU', 'TPU', 'TPU_REPLICATED_CORE')
+_EXAMPLES = '/device:GPU:0 or /job:worker/replica:0/task:3/device:TPU:1'
+_DEVICE = re.compile(
+  r'(?:/job:(?P<job>[a-z]\w*))?'
+  r'(?:/replica:(?P<replica>\d+))?'
+  r'(?:/task:(?P<task>\d+))?'
+  r'(?:/device:|/?(?=[cgt]pu:))(?P<type>[a-z]\w*):(?P<index>\d+)',
+  re.IGNORECASE | re.ASCII,
+)
+
+
+class _Device(NamedTuple):
+  """A device string in parts, which order devices: by task, then by index."""
+
+  job: str
+  replica: int
+  task: int
+  type: str
+  index: int
+
+  def __str__(self) -> str:
+    device = f'/device:{self.type}:{self.index}'
+    if not self.job:
+      return device
+    return f'/job:{self.job}/replica:{self.replica}/task:{self.task}{device}'
 
 
 def ConfigureLogicalCpus(num_devices: int) -> None:
@@ -51,6 +87,8 @@ def LocalDevices(
   num_partitions: int,
   run_locally: str = '',
   available: Sequence[str] | None = None,
+  *,
+  partitions_per_device: int = 1,
 ) -> list[str]:
   """A device of this process for each partition.
 
@@ -61,13 +99,15 @@ def LocalDevices(
     run_locally: 'cpu', 'gpu' or 'tpu' (a device is a TPU core); '' takes the
       first kind of TPU, GPU, CPU of which there are enough.
     available: names of all devices; None asks TensorFlow, which initialises it.
+    partitions_per_device: V.
 
   Returns:
     K device strings.
 
   Raises:
-    ValueError: where there are fewer devices than partitions.
+    ValueError: where there are fewer devices than K / V.
   """
+  num_devices = _NumDevices(num_partitions, partitions_per_device)
   if run_locally and run_locally not in _KINDS:
     raise ValueError(
       f'run_locally={run_locally!r} (--run_locally) must be cpu, gpu or tpu'
@@ -77,82 +117,181 @@ def LocalDevices(
   by_kind = {kind: _OfKind(available, kind) for kind in _KINDS}
   kinds = [run_locally] if run_locally else list(_KINDS)
   for kind in kinds:
-    if len(by_kind[kind]) >= num_partitions:
-      warning = UnusedDevicesWarning(by_kind[kind], num_partitions)
+    if len(by_kind[kind]) >= num_devices:
+      warning = UnusedDevicesWarning(by_kind[kind], num_devices)
       if warning:
         logging.warning('%s', warning)
-      return by_kind[kind][:num_partitions]
+      return RoundRobin(by_kind[kind][:num_devices], num_partitions)
   found = ', '.join(f'{len(by_kind[k])} {k.upper()}' for k in kinds)
   hint = ''
   if 'cpu' in kinds:
     hint = (
       '; for logical CPU devices call placement.ConfigureLogicalCpus('
-      f'{num_partitions}) at the start of the program'
+      f'{num_devices}) at the start of the program'
     )
+  each = 'a device for each partition'
+  if partitions_per_device > 1:
+    each = f'{num_devices} devices for {partitions_per_device} partitions each'
   raise ValueError(
-    f'num_partitions={num_partitions} (--worker_split_size) needs a device for '
-    f'each partition, but this process has {found} (--run_locally={run_locally}'
-    f'); set it to the number of devices or less{hint}'
+    f'num_partitions={num_partitions} (--worker_split_size) needs {each}, but '
+    f'this process has {found} (--run_locally={run_locally}); set it to the '
+    f'number of devices or less{hint}'
   )
 
 
-def UnusedDevicesWarning(devices: Sequence[str], num_partitions: int) -> str:
+def UnusedDevicesWarning(devices: Sequence[str], num_used: int) -> str:
   """Text on the accelerators that a pipeline leaves idle; '' if it does not.
 
   Args:
     devices: all of the kind that is used.
-    num_partitions: K; the first K devices are taken.
+    num_used: how many of them, the first ones, have partitions.
 
   Returns:
     A sentence for the log.
   """
-  unused = list(devices[num_partitions:])
+  unused = list(devices[num_used:])
   # More logical CPU devices add nothing: they are the same processor.
-  if not unused or tf.DeviceSpec.from_string(unused[0]).device_type == 'CPU':
+  if not unused or _Parse(unused[0]).type == 'CPU':
     return ''
   return (
     f'{len(unused)} of {len(devices)} devices stay idle ({", ".join(unused)}): '
-    f'num_partitions={num_partitions} (--worker_split_size) uses one for each '
-    'partition'
+    f'num_partitions (--worker_split_size) gives work to {num_used}'
   )
 
 
-def CheckDevices(devices: Sequence[str], num_partitions: int) -> list[str]:
+def WorkerDevices(
+  num_workers: int, kind: str = 'cpu', devices_per_worker: int = 1
+) -> list[str]:
+  """The devices of the workers of a cluster, in the order of the workers.
+
+  Args:
+    num_workers: tasks of the job 'worker'.
+    kind: 'cpu', 'gpu' or 'tpu'.
+    devices_per_worker: how many of that kind each has.
+
+  Returns:
+    Device strings.
+  """
+  return [
+    str(_Device(WORKER_JOB, 0, task, kind.upper(), index))
+    for task in range(num_workers)
+    for index in range(devices_per_worker)
+  ]
+
+
+def CheckDevices(
+  devices: Sequence[str], num_partitions: int, partitions_per_device: int = 1
+) -> list[str]:
   """Checks device strings that were given by hand.
 
   Args:
-    devices: one for each partition, local or on any task of a cluster.
+    devices: one for each partition, local or on any task of a cluster; of
+      those, the first K / V are used and may be all that is given.
+    num_partitions: K.
+    partitions_per_device: V.
+
+  Returns:
+    K device strings, each in one spelling: '/device:GPU:0', with
+    '/job:worker/replica:0/task:3' before it where the device has a job.
+
+  Raises:
+    ValueError: for a string that names no device, and for too few.
+  """
+  num_devices = _NumDevices(num_partitions, partitions_per_device)
+  if len(devices) < num_devices:
+    each = 'each partition needs one; a device may be listed more than once'
+    if partitions_per_device > 1:
+      each = (
+        f'{partitions_per_device} partitions on each need {num_devices} devices'
+      )
+    raise ValueError(
+      f'{len(devices)} devices ({", ".join(devices)}) for num_partitions='
+      f'{num_partitions} (--worker_split_size): {each}'
+    )
+  used = [str(_Parse(device)) for device in devices[:num_devices]]
+  return RoundRobin(used, num_partitions)
+
+
+def RoundRobin(devices: Sequence[str], num_partitions: int) -> list[str]:
+  """Partition p on device p mod D.
+
+  Args:
+    devices: D device strings.
     num_partitions: K.
 
   Returns:
-    The first K, each as TensorFlow writes it.
+    K device strings.
+  """
+  return [devices[p % len(devices)] for p in range(num_partitions)]
+
+
+def Sorted(devices: Sequence[str]) -> list[str]:
+  """Device strings in one spelling, by task and index as numbers.
+
+  Args:
+    devices: in any order.
+
+  Returns:
+    Those without a job first, then job by job.
 
   Raises:
-    ValueError: for a string that names no device, and for fewer than K.
+    ValueError: for a string that names no device.
   """
-  if len(devices) < num_partitions:
-    raise ValueError(
-      f'{len(devices)} devices ({", ".join(devices)}) for num_partitions='
-      f'{num_partitions} (--worker_split_size): each partition needs one; a '
-      'device may be listed more than once'
-    )
-  return [_Checked(device) for device in devices[:num_partitions]]
+  return [str(device) for device in sorted(map(_Parse, devices))]
 
 
-def _Checked(device: str) -> str:
-  try:
-    spec = tf.DeviceSpec.from_string(device)
-  except ValueError as e:
+def HostOf(device: str) -> str:
+  """The processor of the worker that a device belongs to.
+
+  Args:
+    device: a device string.
+
+  Returns:
+    A device string; '' for a device of this process, where TensorFlow may
+    choose.
+
+  Raises:
+    ValueError: for a string that names no device.
+  """
+  parsed = _Parse(device)
+  return str(parsed._replace(type='CPU', index=0)) if parsed.job else ''
+
+
+def _NumDevices(num_partitions: int, partitions_per_device: int) -> int:
+  """D = K / V."""
+  if partitions_per_device < 1 or num_partitions % partitions_per_device:
     raise ValueError(
-      f'{device!r} is not a device; write for example /device:GPU:0 or '
-      '/job:worker/replica:0/task:3/device:TPU:1'
-    ) from e
-  if spec.device_type is None or spec.device_index is None:
-    raise ValueError(
-      f'{device!r} does not name one device; add its type and index, for '
-      'example /device:CPU:0'
+      f'num_partitions={num_partitions} (--worker_split_size) must be a '
+      f'multiple of the partitions per device, {partitions_per_device}'
     )
-  return spec.to_string()
+  return num_partitions // partitions_per_device
+
+
+def _Parse(device: str) -> _Device:
+  """The parts of a string that names one device."""
+  match = _DEVICE.fullmatch(device)
+  if not match:
+    raise ValueError(
+      f'{device!r} does not name one device; write for example {_EXAMPLES}'
+    )
+  job, replica, task, kind, index = match.groups()
+  if job is None and (replica or task) or job is not None and task is None:
+    raise ValueError(
+      f'{device!r} names a task without its job, or a job without a task; '
+      f'write for example {_EXAMPLES}'
+    )
+  kind = kind.upper()
+  if kind not in _TYPES and kind not in _PluggedInTypes():
+    raise ValueError(
+      f'{device!r}: a partition cannot be on a device of type {kind}; use one '
+      f'of {", ".join(sorted({*_TYPES, *_PluggedInTypes()}))}'
+    )
+  return _Device(job or '', int(replica or 0), int(task or 0), kind, int(index))
+
+
+def _PluggedInTypes() -> set[str]:
+  """Types of devices that plug-ins have added to this TensorFlow."""
+  return {d.device_type for d in tf.config.list_physical_devices()}
 
 
 def _OfKind(names: Sequence[str], kind: str) -> list[str]:
@@ -160,7 +299,7 @@ def _OfKind(names: Sequence[str], kind: str) -> list[str]:
   devices = []
   for name in names:
     spec = tf.DeviceSpec.from_string(name)
-    local = spec.job in (None, 'localhost')
+    local = spec.job in (None, 'localhost', CLIENT_JOB)
     if local and spec.device_type == kind.upper():
       devices.append((spec.device_index, name))
   return [name for _, name in sorted(devices)]

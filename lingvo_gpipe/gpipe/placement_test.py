@@ -54,6 +54,28 @@ class LocalDevicesTest(parameterized.TestCase):
     )
     with self.assertRaisesRegex(ValueError, 'this process has 1 CPU'):
       placement.LocalDevices(2, 'cpu', available)
+    # The client of a cluster.
+    available = [prefix.format('client'), prefix.format('worker')]
+    self.assertEqual(
+      placement.LocalDevices(1, 'cpu', available), [available[0]]
+    )
+
+  def testSeveralPartitionsOnEachDevice(self):
+    def _Devices(num_partitions):
+      return placement.LocalDevices(
+        num_partitions, 'gpu', _GPUS, partitions_per_device=2
+      )
+
+    self.assertEqual(_Devices(8), [*_GPUS, *_GPUS])
+    with self.assertLogs(level='WARNING') as logs:
+      self.assertEqual(_Devices(4), [*_GPUS[:2], *_GPUS[:2]])
+    self.assertIn('gives work to 2', logs.output[0])
+    with self.assertRaisesRegex(
+      ValueError, 'needs 5 devices for 2 partitions each, .* has 4 GPU'
+    ):
+      _Devices(10)
+    with self.assertRaisesRegex(ValueError, 'num_partitions=3 .*multiple .* 2'):
+      _Devices(3)
 
   def testTooFew(self):
     with self.assertRaisesRegex(
@@ -72,9 +94,9 @@ class LocalDevicesTest(parameterized.TestCase):
   def testWarnsOfIdleAccelerators(self):
     with self.assertLogs(level='WARNING') as logs:
       placement.LocalDevices(3, 'gpu', _GPUS)
-    self.assertIn(
-      '1 of 4 devices stay idle (/device:GPU:3): num_partitions=3',
+    self.assertRegex(
       logs.output[0],
+      r'1 of 4 devices stay idle \(/device:GPU:3\): num_partitions .* to 3$',
     )
     with self.assertNoLogs(level='WARNING'):
       placement.LocalDevices(4, 'gpu', _GPUS)
@@ -110,32 +132,118 @@ class CheckDevicesTest(parameterized.TestCase):
       '/job:worker/replica:0/task:3/device:TPU:1',
       '/job:worker/replica:0/task:4/device:TPU:0',
       '/device:GPU:7',
+      '/device:TPU_REPLICATED_CORE:2',
     ]
-    self.assertEqual(placement.CheckDevices(devices, 3), devices)
+    self.assertEqual(placement.CheckDevices(devices, 4), devices)
     self.assertEqual(placement.CheckDevices(devices, 2), devices[:2])
 
-  def testOneSpelling(self):
+  @parameterized.parameters(
+    ('/gpu:1', '/device:GPU:1'),
+    ('cpu:0', '/device:CPU:0'),
+    ('/device:tpu:01', '/device:TPU:1'),
+    ('/job:w/task:2/cpu:0', '/job:w/replica:0/task:2/device:CPU:0'),
+    (
+      '/job:tpu_worker/replica:1/task:2/device:tpu:10',
+      '/job:tpu_worker/replica:1/task:2/device:TPU:10',
+    ),
+    (
+      '/job:worker/task:0/device:TPU_REPLICATED_CORE:0',
+      '/job:worker/replica:0/task:0/device:TPU_REPLICATED_CORE:0',
+    ),
+  )
+  def testOneSpelling(self, device, expected):
+    self.assertEqual(placement.CheckDevices([device], 1), [expected])
+    # TensorFlow reads both as the same, but for what was left open.
+    spec = tf.DeviceSpec.from_string(expected)
+    self.assertEqual(spec.to_string(), expected)
     self.assertEqual(
-      placement.CheckDevices(['/gpu:1', '/job:w/task:2/cpu:0'], 2),
-      ['/device:GPU:1', '/job:w/task:2/device:CPU:0'],
+      tf.DeviceSpec.from_string(device).make_merged_spec(spec), spec
     )
 
   @parameterized.parameters(
-    ('/device:GPU', 'is not a device'),
+    ('/device:GPU', 'does not name one device'),
     ('/device:GPU:*', 'does not name one device'),
     ('/job:worker/task:1', 'does not name one device'),
-    ('gpu number 1', 'is not a device'),
-    ('/device:GPU:x', 'is not a device'),
+    ('gpu number 1', 'does not name one device'),
+    ('/device:GPU:x', 'does not name one device'),
+    ('/device:GPU:-1', 'does not name one device'),
+    ('/device:GPU:0 ', 'does not name one device'),
+    ('/device:GPU:0/device:GPU:1', 'does not name one device'),
+    ('/job:a/job:b/task:0/device:GPU:0', 'does not name one device'),
+    ('/job:/task:0/device:GPU:0', 'does not name one device'),
+    ('/job:worker/task:x/device:GPU:0', 'does not name one device'),
+    ('10.0.0.1:8470', 'does not name one device'),
+    ('', 'does not name one device'),
+    ('/job:worker/device:GPU:0', 'names a task without its job, or a job'),
+    ('/task:1/device:GPU:0', 'names a task without its job, or a job'),
+    ('/device:TPU_SYSTEM:0', 'cannot be on a device of type TPU_SYSTEM'),
+    ('/device:ABACUS:0', 'use one of CPU, GPU, TPU, TPU_REPLICATED_CORE'),
   )
   def testBadDevice(self, device, message):
-    with self.assertRaisesRegex(ValueError, re.escape(f'{device!r} {message}')):
+    with self.assertRaisesRegex(
+      ValueError, f'^{re.escape(repr(device))}.*{message}'
+    ):
       placement.CheckDevices([device], 1)
+
+  def testDeviceOfAPlugIn(self):
+    plugged_in = [tf.config.PhysicalDevice('/physical_device:NPU:0', 'NPU')]
+    with mock.patch.object(
+      tf.config, 'list_physical_devices', return_value=plugged_in
+    ):
+      self.assertEqual(
+        placement.CheckDevices(['/device:npu:1'], 1), ['/device:NPU:1']
+      )
 
   def testTooFew(self):
     with self.assertRaisesRegex(
       ValueError, '1 devices .*for num_partitions=2 .--worker_split_size'
     ):
       placement.CheckDevices(['/device:CPU:0'], 2)
+
+  def testSeveralPartitionsOnEachDevice(self):
+    expected = [*_GPUS[:3], *_GPUS[:3]]
+    for given in (_GPUS[:3], _GPUS, expected):
+      self.assertEqual(placement.CheckDevices(given, 6, 2), expected)
+    with self.assertRaisesRegex(
+      ValueError, '1 devices .* 2 partitions on each need 3 devices'
+    ):
+      placement.CheckDevices(_GPUS[:1], 6, 2)
+    with self.assertRaisesRegex(ValueError, 'num_partitions=6 .*multiple .* 4'):
+      placement.CheckDevices(_GPUS, 6, 4)
+
+
+class ClusterDevicesTest(absltest.TestCase):
+  def testWorkers(self):
+    self.assertEqual(
+      placement.WorkerDevices(2, 'tpu', devices_per_worker=2),
+      [
+        '/job:worker/replica:0/task:0/device:TPU:0',
+        '/job:worker/replica:0/task:0/device:TPU:1',
+        '/job:worker/replica:0/task:1/device:TPU:0',
+        '/job:worker/replica:0/task:1/device:TPU:1',
+      ],
+    )
+
+  def testHost(self):
+    self.assertEqual(placement.HostOf('/device:GPU:1'), '')
+    self.assertEqual(
+      placement.HostOf('/job:worker/task:3/device:TPU:1'),
+      '/job:worker/replica:0/task:3/device:CPU:0',
+    )
+
+  def testSortedByTaskAndIndexAsNumbers(self):
+    devices = placement.WorkerDevices(11, 'gpu', devices_per_worker=11)
+    self.assertEqual(placement.Sorted(sorted(devices)), devices)
+    self.assertEqual(
+      placement.Sorted(
+        ['/job:b/task:0/cpu:0', '/job:a/task:1/cpu:0', '/gpu:0']
+      ),
+      [
+        '/device:GPU:0',
+        '/job:a/replica:0/task:1/device:CPU:0',
+        '/job:b/replica:0/task:0/device:CPU:0',
+      ],
+    )
 
 
 if __name__ == '__main__':

@@ -3,13 +3,12 @@
 `MakePlan` is a pure function of the cells' costs and a few options. Its result
 is plain data that prints as a table (`ToText`) and as JSON (`ToJson`).
 
-The cut. `partition.Partition` balances a cost, and which cost depends on the
-schedule. If forward and backward passes of a device alternate freely, its work
-for a micro-batch counts: F + F + B where it re-materializes, F + B on the last
-partition. In GPipe's fill-drain schedule the last partition, whose forward pass
-is part of its backward pass, has nothing to do while the others run forward;
-then F + B of all partitions should be equal. So both cuts are made, a step of
-each is played through the schedule's table, and the faster one is taken.
+The cut. `partition.Partition` balances a cost. If forward and backward passes
+of a device alternate, its work for a micro-batch counts: F + F + B where it
+re-materializes, F + B on the last partition. With few micro-batches, filling
+and draining count as well, and equal F + B can be better. So both cuts are
+made, a step of each is played through the schedule's table, and the faster one
+is taken.
 """
 
 from __future__ import annotations
@@ -18,15 +17,16 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lingvo_gpipe.gpipe import partition, plan_text
+from lingvo_gpipe.gpipe import num_micro_batches as num_micro_batches_lib
+from lingvo_gpipe.gpipe import partition, plan_text, schedule_table
 from lingvo_gpipe.gpipe import schedule as schedule_lib
 
 if TYPE_CHECKING:  # cost imports TensorFlow, which nothing here needs.
   from lingvo_gpipe.gpipe import cost
 
-# 'partition': a partition keeps its inputs and recomputes all else.
-# 'none': it keeps what the backward pass reads.
-REMATERIALIZE = ('partition', 'none')
+# What a partition keeps of a micro-batch, and computes again: see
+# stage_functions.py.
+REMATERIALIZE = ('none', 'partition', 'cell')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,13 +39,14 @@ class PartitionPlan:
     first_cell: name.
     last_cell: name.
     device: device string.
+    rematerialize: policy, one of REMATERIALIZE.
     params: trainable parameters.
     param_bytes: of all variables.
     forward_flops: for one micro-batch.
     backward_flops: for one micro-batch, without recomputation.
     recompute_flops: for one micro-batch; 0 where nothing is recomputed.
     activation_bytes: what the backward pass reads, for one micro-batch.
-    stored_bytes: the partition's inputs of all micro-batches in flight.
+    stored_bytes: what the policy keeps of all micro-batches in flight.
     sent_bytes: outputs of one micro-batch, to the next partition.
     share: of all FLOPs of a step, from 0 to 1.
   """
@@ -55,6 +56,7 @@ class PartitionPlan:
   first_cell: str
   last_cell: str
   device: str
+  rematerialize: str
   params: int
   param_bytes: int
   forward_flops: int
@@ -76,7 +78,7 @@ class PipelinePlan:
     num_micro_batches: M.
     micro_batch_size: examples in a micro-batch.
     schedule: name of the schedule.
-    rematerialize: policy, one of REMATERIALIZE.
+    rematerialize: the policy of all partitions, or of each.
     cut: how the partitions were found.
     bubble: idle share of the schedule, were all partitions equally long.
     balance: mean over maximum of the partitions' work; 1 is perfect.
@@ -91,7 +93,7 @@ class PipelinePlan:
   num_micro_batches: int
   micro_batch_size: int
   schedule: str
-  rematerialize: str
+  rematerialize: str | tuple[str, ...]
   cut: str
   bubble: float
   balance: float
@@ -135,7 +137,8 @@ def MakePlan(
   num_partitions: int | None = None,
   splits: Sequence[int] | Sequence[str] | None = None,
   schedule: str = 'gpipe',
-  rematerialize: str = 'partition',
+  num_devices: int | None = None,
+  rematerialize: str | Sequence[str] = 'partition',
 ) -> PipelinePlan:
   """Plans a pipeline.
 
@@ -148,7 +151,9 @@ def MakePlan(
     splits: the cut by hand, as of partition.SplitsToPartitions; None finds the
       best.
     schedule: name of a schedule of schedule.py.
-    rematerialize: one of REMATERIALIZE.
+    num_devices: how many devices the partitions take turns on, for the
+      interleaved schedule; None: one for each partition.
+    rematerialize: one of REMATERIALIZE, or one for each partition.
 
   Returns:
     The plan.
@@ -156,11 +161,6 @@ def MakePlan(
   Raises:
     ValueError: for options that do not fit the cells or each other.
   """
-  if rematerialize not in REMATERIALIZE:
-    raise ValueError(
-      f'rematerialize={rematerialize!r} must be one of '
-      f'{", ".join(REMATERIALIZE)}'
-    )
   if num_partitions is None:
     num_partitions = len(splits if splits is not None else devices)
   if splits is not None and len(splits) != num_partitions:
@@ -175,10 +175,11 @@ def MakePlan(
       f'{num_partitions} (--worker_split_size): give one for each partition; a '
       'device may be listed more than once'
     )
-  table = schedule_lib.MakeSchedule(schedule, num_partitions, num_micro_batches)
-  recompute = [False] * num_partitions
-  if rematerialize == 'partition':
-    recompute = partition.DefaultRecompute(num_partitions)
+  policies = Policies(rematerialize, num_partitions)
+  table = schedule_lib.MakeSchedule(
+    schedule, num_partitions, num_micro_batches, num_devices
+  )
+  recompute = _Recompute(policies)
 
   names = [c.name for c in costs]
   times = [partition.CellTime(c.forward_flops, c.backward_flops) for c in costs]
@@ -192,7 +193,7 @@ def MakePlan(
       ),
     }
   step_times = {
-    cut: _StepTime(table, times, ranges, rematerialize)
+    cut: _StepTime(table, times, ranges, recompute)
     for cut, ranges in cuts.items()
   }
   cut = min(step_times, key=step_times.get)
@@ -204,6 +205,7 @@ def MakePlan(
       costs[start:end],
       start,
       device=devices[k],
+      policy=policies[k],
       recompute=recompute[k],
       in_flight=in_flight[k],
       sends=k < num_partitions - 1,
@@ -219,7 +221,9 @@ def MakePlan(
     num_micro_batches=num_micro_batches,
     micro_batch_size=micro_batch_size,
     schedule=schedule,
-    rematerialize=rematerialize,
+    rematerialize=(
+      rematerialize if isinstance(rematerialize, str) else tuple(policies)
+    ),
     cut=cut,
     bubble=table.BubbleFraction(),
     balance=sum(work) / (num_partitions * max(work)) if max(work) else 1.0,
@@ -229,21 +233,54 @@ def MakePlan(
   )
 
 
+def Policies(
+  rematerialize: str | Sequence[str], num_partitions: int
+) -> list[str]:
+  """The policy of each partition.
+
+  Args:
+    rematerialize: one of REMATERIALIZE, or one for each partition.
+    num_partitions: K.
+
+  Returns:
+    One of REMATERIALIZE for each.
+
+  Raises:
+    ValueError: for anything else.
+  """
+  one = isinstance(rematerialize, str)
+  policies = [rematerialize] * num_partitions if one else list(rematerialize)
+  unknown = [policy for policy in policies if policy not in REMATERIALIZE]
+  if unknown or len(policies) != num_partitions:
+    raise ValueError(
+      f'rematerialize={rematerialize!r} must be one of '
+      f'{", ".join(REMATERIALIZE)}, or a list of one for each of the '
+      f'{num_partitions} partitions'
+    )
+  return policies
+
+
+def _Recompute(policies: Sequence[str]) -> list[bool]:
+  """Which partitions run their forward pass twice.
+
+  The last one keeps what it needs, unless it is to hold one cell's at a time.
+  """
+  recompute = [policy != 'none' for policy in policies]
+  recompute[-1] = policies[-1] == 'cell'
+  return recompute
+
+
 def _StepTime(
-  table: schedule_lib.Schedule,
+  table: schedule_table.Schedule,
   times: Sequence[partition.CellTime],
   ranges: Sequence[tuple[int, int]],
-  rematerialize: str,
+  recompute: Sequence[bool],
 ) -> float:
   """The length of a step in units of `times`."""
   forward = [sum(t.forward for t in times[i:j]) for i, j in ranges]
   backward = [sum(t.backward for t in times[i:j]) for i, j in ranges]
-  recompute = [0] * len(ranges)
-  if rematerialize == 'partition':
-    # The last partition runs forward right before backward, and only then.
-    recompute = list(forward)
-    forward[-1] = 0
-  return schedule_lib.StepTime(table, forward, backward, recompute)
+  again = [f if r else 0 for f, r in zip(forward, recompute, strict=True)]
+  return schedule_lib.StepTime(table, forward, backward, again)
 
 
 def _PartitionPlan(
@@ -251,6 +288,7 @@ def _PartitionPlan(
   start: int,
   *,
   device: str,
+  policy: str,
   recompute: bool,
   in_flight: int,
   sends: bool,
@@ -259,19 +297,25 @@ def _PartitionPlan(
   def _Sum(field: str) -> int:
     return sum(getattr(c, field) for c in costs)
 
+  kept = {
+    'none': _Sum('activation_bytes'),
+    'partition': costs[0].input_bytes,
+    'cell': _Sum('input_bytes'),
+  }
   return PartitionPlan(
     start=start,
     end=start + len(costs),
     first_cell=costs[0].name,
     last_cell=costs[-1].name,
     device=device,
+    rematerialize=policy,
     params=_Sum('params'),
     param_bytes=_Sum('param_bytes'),
     forward_flops=_Sum('forward_flops'),
     backward_flops=_Sum('backward_flops'),
     recompute_flops=_Sum('forward_flops') if recompute else 0,
     activation_bytes=_Sum('activation_bytes'),
-    stored_bytes=in_flight * costs[0].input_bytes,
+    stored_bytes=in_flight * kept[policy],
     sent_bytes=costs[-1].output_bytes if sends else 0,
     share=share,
   )
@@ -279,15 +323,16 @@ def _PartitionPlan(
 
 def _Warnings(num_partitions: int, num_micro_batches: int) -> tuple[str, ...]:
   k, m = num_partitions, num_micro_batches
-  advised = schedule_lib.MICRO_BATCHES_PER_PARTITION * k
-  bubble = schedule_lib.GPipeBubble(k, m)
+  advised = num_micro_batches_lib.MICRO_BATCHES_PER_PARTITION * k
+  bubble = schedule_lib.BubbleFormula('gpipe', k, 1, m)
   if k == 1 or m >= advised:
     return ()
   if m < k:
     return (
       f'num_micro_batches={m} is less than num_partitions={k}: no moment '
       f'sees all devices at work, and {bubble:.0%} of the step is bubble; '
-      f'{advised} would make it {schedule_lib.GPipeBubble(k, advised):.0%}',
+      f'{advised} would make it '
+      f'{schedule_lib.BubbleFormula("gpipe", k, 1, advised):.0%}',
     )
   return (
     f'num_micro_batches={m} is less than {advised} (4 x num_partitions), from '

@@ -67,6 +67,7 @@ class MakePlanTest(parameterized.TestCase):
         first_cell='stem',
         last_cell='middle',
         device='/device:CPU:0',
+        rematerialize='partition',
         params=11,
         param_bytes=45,
         forward_flops=30,
@@ -103,14 +104,40 @@ class MakePlanTest(parameterized.TestCase):
     self.assertAlmostEqual(made.utilization, 1 - made.bubble)
     self.assertAlmostEqual(made.speedup, 4 * (1 - 3 / 19))
 
-  def testFillDrainWithRecomputationIsCutEqually(self):
-    # 2 partitions of F = 4, B = 8 and M = 32. Forward 32 x 4, then backward
-    # 32 x 12 on either device, and the last gradient back through the first,
-    # whose recomputation is done by then.
-    made = _Make(_Equal(8, 1), 2, 32)
-    self.assertEqual(made.partitions, [(0, 4), (4, 8)])
-    self.assertEqual(made.cut, 'equal F + B')
-    self.assertAlmostEqual(made.speedup, 32 * 24 / (32 * 4 + 32 * 12 + 8))
+  def testTheLastPartitionTakesMoreCellsSinceItRecomputesNothing(self):
+    for name in ('gpipe', '1f1b'):
+      made = _Make(_Equal(8, 1), 2, 32, schedule=name)
+      self.assertEqual(made.partitions, [(0, 3), (3, 8)])
+      # 32 x 15 units of the last partition set the pace, 3 fill the pipeline
+      # and the last gradient takes 6.
+      self.assertAlmostEqual(made.speedup, 32 * 24 / (32 * 15 + 3 + 6))
+
+  def testAPolicyForEachPartition(self):
+    made = _Make(
+      _Equal(6, 1), 3, splits=[2, 2, 2], rematerialize=['cell', 'none', 'cell']
+    )
+    self.assertEqual(
+      [s.rematerialize for s in made.stages], ['cell', 'none', 'cell']
+    )
+    self.assertEqual([s.recompute_flops for s in made.stages], [2, 0, 2])
+    in_flight = 32
+    self.assertEqual(
+      [s.stored_bytes for s in made.stages],
+      [in_flight * 16, in_flight * 200, in_flight * 16],
+    )
+
+  def testInterleavedPartitionsTakeTurnsOnDevices(self):
+    made = _Make(
+      _Equal(8),
+      4,
+      8,
+      devices=_Devices(2) * 2,
+      schedule='interleaved',
+      num_devices=2,
+      rematerialize='none',
+    )
+    self.assertEqual(made.devices, _Devices(2) * 2)
+    self.assertAlmostEqual(made.bubble, 1 / (2 * 8 + 1))
 
   def testTakesTheFasterCut(self):
     rng = random.Random(1)
@@ -159,7 +186,7 @@ class MakePlanTest(parameterized.TestCase):
 
   @parameterized.parameters(
     ({'num_partitions': 5}, '4 cells cannot fill 5 partitions'),
-    ({'rematerialize': 'all'}, "'all' must be one of partition, none"),
+    ({'rematerialize': 'all'}, "'all' must be one of none, partition, cell"),
     ({'schedule': 'zigzag'}, "no schedule is called 'zigzag'"),
     ({'splits': [1, 1, 2]}, 'makes 3 partitions, but num_partitions=2'),
     ({'splits': [1, 1]}, 'holds 2 cells, but there are 4'),
@@ -186,7 +213,9 @@ class MakePlanTest(parameterized.TestCase):
   def testLargePlan(self):
     made = _Make(_Equal(1663), 128, 128)
     self.assertEqual(made.num_partitions, 128)
-    self.assertAlmostEqual(made.bubble, schedule.GPipeBubble(128, 128))
+    self.assertAlmostEqual(
+      made.bubble, schedule.BubbleFormula('gpipe', 128, 1, 128)
+    )
 
 
 class OutputTest(absltest.TestCase):

@@ -7,24 +7,51 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from lingvo_gpipe import base_layer, fprop_context, nested_map
+from lingvo_gpipe import base_layer, fprop_context, metrics, nested_map
 from lingvo_gpipe.gpipe import micro_batch
 
 Nest = Any
+
+
+class Carried(NamedTuple):
+  """What one stage sends to others, or receives from them.
+
+  Attributes:
+    outputs: the nest that goes to the next cell.
+    skips: {name: nest} of skip connections, which go to the cell that pops
+      them.
+  """
+
+  outputs: Nest
+  skips: dict[str, Nest]
+
+
+class Theta(NamedTuple):
+  """The weights that a stage computes with.
+
+  Attributes:
+    cells: a tree for each of its cells.
+    shared: {name: tensor} of other cells' weights, see BaseLayer.UsedWeights.
+  """
+
+  cells: list[nested_map.NestedMap]
+  shared: dict[str, Any]
 
 
 class StageOutputs(NamedTuple):
   """What a stage makes of one micro-batch.
 
   Attributes:
-    outputs: the nest that the next stage receives, or the pipeline's outputs.
+    carried: to other stages, or the pipeline's outputs.
     statistics: {layer path: NestedMap} of sums, such as batch norm's.
     aux_losses: {name: scalar}.
+    metrics: {name: WeightedSum}.
   """
 
-  outputs: Nest
+  carried: Carried
   statistics: dict[str, nested_map.NestedMap]
   aux_losses: dict[str, tf.Tensor]
+  metrics: dict[str, metrics.WeightedSum]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,25 +75,59 @@ class Stage:
     """Fields of the batch that the cells ask for."""
     return tuple(sorted({f for cell in self.cells for f in cell.BATCH_FIELDS}))
 
+  @property
+  def pops(self) -> tuple[str, ...]:
+    """Skip connections that end here and begin in another stage."""
+    stashed, popped = set(), []
+    for cell in self.cells:
+      popped += [name for name in cell.Pops() if name not in stashed]
+      stashed.update(cell.Stashes())
+    return tuple(popped)
+
+  @property
+  def stashes(self) -> tuple[str, ...]:
+    """Skip connections that begin here and end in another stage."""
+    popped = {name for cell in self.cells for name in cell.Pops()}
+    return tuple(
+      name
+      for cell in self.cells
+      for name in cell.Stashes()
+      if name not in popped
+    )
+
+  @property
+  def used_weights(self) -> tuple[str, ...]:
+    """Shared weights that the cells use, see BaseLayer.UsedWeights."""
+    names = {name for cell in self.cells for name in cell.UsedWeights()}
+    return tuple(sorted(names))
+
+  def Slice(self, start: int, end: int) -> Stage:
+    """The cells [start, end), counted from the stage's first."""
+    return dataclasses.replace(
+      self, first_cell=self.first_cell + start, cells=self.cells[start:end]
+    )
+
   def FProp(
     self,
-    theta: list[nested_map.NestedMap],
-    inputs: Nest,
+    theta: Theta,
+    received: Carried,
     batch: nested_map.NestedMap,
     *,
     do_eval: bool,
     global_step: Any,
     micro_batch_index: Any,
+    example_weights: Any = None,
   ) -> StageOutputs:
     """Runs the cells on one micro-batch, on the stage's device.
 
     Args:
-      theta: of each cell.
-      inputs: the nest for the first cell.
+      theta: the weights.
+      received: the nest for the first cell, and the skip connections of `pops`.
       batch: fields of the micro-batch, those of `batch_fields` at least.
       do_eval: see FPropContext.
       global_step: see FPropContext.
       micro_batch_index: see FPropContext.
+      example_weights: see FPropContext.
 
     Returns:
       The StageOutputs.
@@ -75,12 +136,24 @@ class Stage:
     the partition and the inputs.
     """
     context = fprop_context.FPropContext(
-      do_eval=do_eval, global_step=global_step, micro_batch=micro_batch_index
+      do_eval=do_eval,
+      global_step=global_step,
+      micro_batch=micro_batch_index,
+      example_weights=example_weights,
+      stashed=dict(received.skips),
+      shared_weights=theta.shared,
     )
+    inputs = received.outputs
     with tf.device(self.device), context:
-      for i, cell in enumerate(self.cells):
-        inputs = self._RunCell(i, cell, theta[i], inputs, batch)
-    return StageOutputs(inputs, context.statistics, context.aux_losses)
+      with tf.name_scope(f'partition_{self.index}'):
+        for i, cell in enumerate(self.cells):
+          inputs = self._RunCell(i, cell, theta.cells[i], inputs, batch)
+    return StageOutputs(
+      Carried(inputs, micro_batch.ToTensors(dict(context.stashed))),
+      context.statistics,
+      context.aux_losses,
+      context.metrics,
+    )
 
   def _RunCell(self, i, cell, theta, inputs, batch):
     args = [inputs]
@@ -99,15 +172,37 @@ class Stage:
       )
       raise
 
+  def AbstractTheta(self, shared: dict[str, tf.TensorSpec]) -> Theta:
+    """Placeholders in the current graph, to trace FProp with.
+
+    Args:
+      shared: specs of the weights of other cells, by name.
+
+    Returns:
+      The Theta.
+    """
+    return Theta(
+      [cell.AbstractTheta() for cell in self.cells],
+      micro_batch.Placeholders(
+        {name: shared[name] for name in self.used_weights}
+      ),
+    )
+
   def Trace(
-    self, inputs_spec: Nest, batch_spec: nested_map.NestedMap, *, do_eval: bool
+    self,
+    received: Carried,
+    batch_spec: nested_map.NestedMap,
+    *,
+    do_eval: bool,
+    shared: dict[str, tf.TensorSpec] | None = None,
   ) -> StageOutputs:
     """The specs of FProp's results, found without running it.
 
     Args:
-      inputs_spec: nest of TensorSpecs of one micro-batch.
+      received: Carried of TensorSpecs of one micro-batch.
       batch_spec: NestedMap of TensorSpecs of one micro-batch.
       do_eval: see FPropContext.
+      shared: see AbstractTheta.
 
     Returns:
       StageOutputs of TensorSpecs.
@@ -115,8 +210,8 @@ class Stage:
 
     with tf.Graph().as_default():
       traced = self.FProp(
-        [cell.AbstractTheta() for cell in self.cells],
-        micro_batch.Placeholders(inputs_spec),
+        self.AbstractTheta(shared or {}),
+        micro_batch.Placeholders(received),
         micro_batch.Placeholders(batch_spec),
         do_eval=do_eval,
         global_step=0,

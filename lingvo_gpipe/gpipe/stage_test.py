@@ -17,8 +17,8 @@ def _Stage(start, end, device=''):
 
 def _FProp(piece, inputs, batch, do_eval=False):
   return piece.FProp(
-    [cell.theta for cell in piece.cells],
-    inputs,
+    stage.Theta([cell.theta for cell in piece.cells], {}),
+    stage.Carried(inputs, {}),
     batch,
     do_eval=do_eval,
     global_step=0,
@@ -37,7 +37,7 @@ class StageTest(tf.test.TestCase):
     for cell in piece.cells:
       x = cell(x, self._batch) if cell.BATCH_FIELDS else cell(x)
     evaluated = _FProp(piece, self._batch.inputs, self._batch, do_eval=True)
-    tf.nest.map_structure(self.assertAllClose, evaluated.outputs, x)
+    tf.nest.map_structure(self.assertAllClose, evaluated.carried.outputs, x)
 
   def testReportsOfTrainingOnly(self):
     piece = _Stage(0, 6)
@@ -45,7 +45,7 @@ class StageTest(tf.test.TestCase):
     self.assertEqual(list(trained.statistics), ['norm'])
     self.assertEqual(list(trained.aux_losses), ['carry/size'])
     evaluated = _FProp(piece, self._batch.inputs, self._batch, do_eval=True)
-    self.assertEqual(evaluated[1:], ({}, {}))
+    self.assertEqual(evaluated[1:], ({}, {}, {}))
 
   def testBatchFieldsAreThoseItsCellsAskFor(self):
     self.assertEqual(_Stage(0, 3).batch_fields, ())
@@ -54,24 +54,24 @@ class StageTest(tf.test.TestCase):
   def testTraceFindsTheSpecsWithoutRunning(self):
     piece = _Stage(0, 4)
     spec = piece.Trace(
-      micro_batch.Specs(self._batch.inputs),
+      micro_batch.Specs(stage.Carried(self._batch.inputs, {})),
       micro_batch.Specs(self._batch),
       do_eval=False,
     )
     outputs = _FProp(piece, self._batch.inputs, self._batch)
     for traced, run in zip(spec, outputs, strict=True):
       tf.nest.map_structure(self.assertEqual, traced, micro_batch.Specs(run))
-    self.assertIsNone(spec.outputs.nothing)
-    self.assertEqual(spec.outputs.ids.dtype, tf.int32)
+    self.assertIsNone(spec.carried.outputs.nothing)
+    self.assertEqual(spec.carried.outputs.ids.dtype, tf.int32)
 
   def testOpsArePlacedOnItsDeviceAndNamedByCell(self):
     piece = _Stage(1, 2, device='/job:worker/replica:0/task:3/device:CPU:0')
     with tf.Graph().as_default() as graph:
-      theta = [cell.AbstractTheta() for cell in piece.cells]
+      theta = piece.AbstractTheta({})
       before = len(graph.get_operations())
       piece.FProp(
         theta,
-        tf.ones([3, 4]),
+        stage.Carried(tf.ones([3, 4]), {}),
         NestedMap(),
         do_eval=True,
         global_step=0,
@@ -81,7 +81,7 @@ class StageTest(tf.test.TestCase):
     self.assertNotEmpty(ops)
     for op in ops:
       self.assertEqual(op.device, piece.device)
-      self.assertStartsWith(op.name, 'norm/')
+      self.assertStartsWith(op.name, 'partition_1/norm/')
 
   def testAnErrorGainsCellPartitionAndInputs(self):
     piece = _Stage(0, 2, device='/device:CPU:0')

@@ -37,7 +37,9 @@ class Linear(base_layer.BaseLayer):
     p = self.params
     y = tf.tanh(x @ theta.w + theta.b)
     if p.keep_prob < 1.0 and not self.do_eval:
-      draw = tf.random.stateless_uniform(y.shape, self.StatelessSeed())
+      draw = tf.random.stateless_uniform(
+        y.shape, self.StatelessSeed(), alg='philox'
+      )
       mask = tf.cast(draw < p.keep_prob, y.dtype) / p.keep_prob
       y *= mask
     return y
