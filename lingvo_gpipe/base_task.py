@@ -14,13 +14,14 @@ name. Most tasks need no class of their own: a model is BaseTask.Params() with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from lingvo_gpipe import base_layer, fprop_context, hyperparams, nested_map
-from lingvo_gpipe.gpipe import gpipe, loop
+from lingvo_gpipe.gpipe import gpipe, loop, placement
 from lingvo_gpipe.gpipe import plan as plan_lib
 from lingvo_gpipe.train import ema as ema_lib
 from lingvo_gpipe.train import learner as learner_lib
@@ -82,6 +83,21 @@ def _EvalParams() -> hyperparams.Params:
   return p
 
 
+def _NearFirstPartition(method: Callable[..., Any]) -> Callable[..., Any]:
+  """Keeps what belongs to no partition away from the client of a cluster.
+
+  A scalar, or the condition of a loop, that is computed there costs messages
+  to and fro in every iteration.
+  """
+
+  @functools.wraps(method)
+  def _Method(self, *args, **kwargs):
+    with tf.device(placement.HostOf(self.net.plan.devices[0])):
+      return method(self, *args, **kwargs)
+
+  return _Method
+
+
 class BaseTask(base_layer.BaseLayer):
   """A GPipe network with its learner."""
 
@@ -119,6 +135,7 @@ class BaseTask(base_layer.BaseLayer):
     specs = self.VariableSpecs()
     return {**self.learner.SlotSpecs(specs), **self.ema.SlotSpecs(specs)}
 
+  @_NearFirstPartition
   def InstantiateVariables(self) -> None:
     """Creates weights, slots and averages, each on its partition's device."""
     super().InstantiateVariables()
@@ -137,6 +154,7 @@ class BaseTask(base_layer.BaseLayer):
     return {**weights, **self.learner.slots, **self.ema.slots}
 
   @tf.autograph.experimental.do_not_convert
+  @_NearFirstPartition
   def TrainStep(self, batch: NestedMap, global_step: Any) -> NestedMap:
     """One update from one mini-batch.
 
@@ -151,11 +169,15 @@ class BaseTask(base_layer.BaseLayer):
       A NestedMap of
         loss: scalar, the objective, auxiliary losses included.
         metrics: NestedMap of WeightedSums of the mini-batch.
+        cell_metrics: {name: WeightedSum} of what cells report by AddMetric.
         aux_losses: {name: scalar}, their shares of the objective.
         learning_rate: scalar.
         grad_norm: scalar, of all gradients before clipping.
         update_skipped: bool scalar.
+        times: when each partition ran, see loop.LoopResult.
     """
+    # Read once: a loop would ask the client for it in every iteration.
+    global_step = tf.identity(global_step)
     result = self.net.ComputeGradients(batch, global_step)
     update = self.learner.Apply(
       self.net.vars,
@@ -182,6 +204,8 @@ class BaseTask(base_layer.BaseLayer):
     return NestedMap(
       loss=result.loss,
       metrics=result.metrics,
+      cell_metrics=result.cell_metrics,
+      times=result.times,
       aux_losses=result.aux_losses,
       learning_rate=update.learning_rate,
       grad_norm=update.grad_norm,
@@ -189,6 +213,7 @@ class BaseTask(base_layer.BaseLayer):
     )
 
   @tf.autograph.experimental.do_not_convert
+  @_NearFirstPartition
   def EvalStep(self, batch: NestedMap) -> NestedMap:
     """The metrics of one batch: no dropout, moving moments, averaged weights.
 

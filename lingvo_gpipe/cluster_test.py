@@ -23,6 +23,24 @@ class ClusterTest(absltest.TestCase):
     with self.assertRaisesRegex(ValueError, 'no TPU .* --run_locally=cpu$'):
       cluster.Local('tpu', 1)
 
+  def testWorkersNeedNoConnection(self):
+    workers = cluster.Workers(2)
+    self.assertEqual(workers.kind, 'cpu')
+    self.assertEqual(
+      workers.devices[1], '/job:worker/replica:0/task:1/device:CPU:0'
+    )
+
+  def testReturnToClientWithoutWorkers(self):
+    def _Step(x):
+      return {'y': x + 1.0}
+
+    step = cluster.ReturnToClient(_Step)
+    x = tf.constant(1.0)
+    self.assertEqual(float(step(x)['y']), 2.0)
+    with tf.Graph().as_default():  # Adds nothing to the graph.
+      y = step(tf.constant(1.0))['y']
+      self.assertEqual(y.op.type, 'AddV2')
+
   def testPlannedNeedsNoDevices(self):
     planned = cluster.Planned('gpu', 128)
     self.assertLen(planned.devices, 128)

@@ -39,6 +39,26 @@ class TrainerErrorTest(parameterized.TestCase):
     ('BadNumber', ['--worker_split_size=two'], '--worker_split_size=two'),
     ('Negative', ['--max_steps=-1'], '--max_steps=-1.*non-negative'),
     ('Positional', [_TINY, 'now'], "unexpected argument 'now'"),
+    (
+      'WorkerMemory',
+      ['--local_workers=2', '--worker_memory=lots'],
+      "--worker_memory: 'lots' is not a size of memory; .* 1.5G",
+    ),
+    (
+      'WorkerMemoryOfNoWorkers',
+      ['--worker_memory=1G'],
+      '--worker_memory=1G limits --local_workers, which is not set',
+    ),
+    (
+      'WorkersOnGpus',
+      ['--local_workers=2', '--run_locally=gpu'],
+      '--local_workers=2 are processes .* use --run_locally=cpu .* not gpu',
+    ),
+    (
+      'WorkersAndPartitions',
+      ['--local_workers=2', '--worker_split_size=3'],
+      '--worker_split_size=3 and --local_workers=2 differ',
+    ),
     ('NoModel', [], '--model is missing.*list_models'),
     ('NoLogDir', [_TINY], '--logdir is missing.*--logdir=/tmp/digits'),
   )
@@ -93,6 +113,20 @@ class TrainerErrorTest(parameterized.TestCase):
       'OverrideContradictsFlag',
       [_TINY, '--max_steps=3', '--model_params_override=train.max_steps=4'],
       '--max_steps=3 and --model_params_override set train.max_steps',
+    ),
+    (
+      'TooManyWorkers',
+      [_TINY, '--local_workers=5'],
+      '4 cells cannot fill 5 partitions',
+    ),
+    (
+      'WorkersContradictOverride',
+      [
+        _TINY,
+        '--local_workers=2',
+        '--model_params_override=net.num_partitions=3',
+      ],
+      '--local_workers=2 and --model_params_override set net.num_partitions',
     ),
     (
       'NoData',

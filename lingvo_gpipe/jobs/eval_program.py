@@ -36,7 +36,9 @@ class EvalProgram:
   def __init__(self, task: Any, input_generator: Any, name: str):
     self.name = name
     self._input = input_generator
-    self._step = tf.function(task.EvalStep, autograph=False)
+    self._step = tf.function(
+      cluster.ReturnToClient(task.EvalStep), autograph=False
+    )
 
   def Run(
     self, interrupted: Callable[[], bool] = lambda: False

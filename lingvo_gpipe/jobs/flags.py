@@ -11,6 +11,7 @@ import dataclasses
 from absl import flags
 
 from lingvo_gpipe import user_error
+from lingvo_gpipe.workers import process_memory
 
 MODES = ('sync', 'inspect_model', 'inspect_params', 'list_models')
 JOBS = ('trainer', 'evaler')
@@ -55,8 +56,32 @@ _WORKER_SPLIT_SIZE = flags.DEFINE_integer(
   'worker_split_size',
   0,
   'K, the number of partitions that the cells are cut into, each on a device '
-  'of its own. 0: what the model says.',
+  'of its own. 0: as many as there are --local_workers, or else what the model '
+  'says.',
   lower_bound=0,
+)
+_LOCAL_WORKERS = flags.DEFINE_integer(
+  'local_workers',
+  0,
+  'Run on so many processes of this machine, each on a processor core of its '
+  'own, instead of logical devices: partitions then work at the same time. One '
+  'partition each, so --worker_split_size need not be given, or must be the '
+  'same. 0: no such processes.',
+  lower_bound=0,
+)
+_TIMELINE = flags.DEFINE_boolean(
+  'timeline',
+  False,
+  'Draw one of the first steps: which device ran which pass of which '
+  'micro-batch when. timeline.png in --logdir is a picture, '
+  'timeline_trace.json opens in ui.perfetto.dev.',
+)
+_WORKER_MEMORY = flags.DEFINE_string(
+  'worker_memory',
+  '',
+  'Resident memory that each of --local_workers may have, such as 1.5G or '
+  '800M; without doing anything it has 0.4G. The run ends when one takes more. '
+  'Empty: no limit.',
 )
 _NUM_MICRO_BATCHES = flags.DEFINE_integer(
   'num_micro_batches',
@@ -110,7 +135,10 @@ class Options:
     mode: one of MODES.
     job: one of JOBS.
     run_locally: one of DEVICE_KINDS.
-    num_partitions: K; 0 leaves it to the model.
+    num_partitions: K; 0 leaves it to local_workers, or to the model.
+    local_workers: number of worker processes; 0: none.
+    worker_memory: limit of each, as text; '' for none.
+    timeline: whether to draw a step.
     num_micro_batches: M; 0 leaves it to the model.
     model_params_override: text.
     imports: modules to import first.
@@ -125,6 +153,9 @@ class Options:
   job: str = 'trainer'
   run_locally: str = 'cpu'
   num_partitions: int = 0
+  local_workers: int = 0
+  worker_memory: str = ''
+  timeline: bool = False
   num_micro_batches: int = 0
   model_params_override: str = ''
   imports: tuple[str, ...] = ()
@@ -132,8 +163,17 @@ class Options:
   save_max_to_keep: int = 0
   eval_at_end: bool = True
 
+  @property
+  def memory_limit(self) -> int | None:
+    """Bytes that each worker may have; None for no limit."""
+    if not self.worker_memory:
+      return None
+    with user_error.Expected(ValueError, prefix='--worker_memory: '):
+      return process_memory.ParseSize(self.worker_memory)
+
   def Check(self) -> None:
-    """Raises UserError where a flag is missing that the mode needs."""
+    """Raises UserError for missing flags and flags that do not go together."""
+    self._CheckWorkers()
     if self.mode != 'list_models' and not self.model:
       raise user_error.UserError(
         '--model is missing: name a registered model, such as '
@@ -145,6 +185,25 @@ class Options:
         'results, such as --logdir=/tmp/digits'
       )
 
+  def _CheckWorkers(self) -> None:
+    workers = self.local_workers
+    if self.memory_limit and not workers:
+      raise user_error.UserError(
+        f'--worker_memory={self.worker_memory} limits --local_workers, which '
+        'is not set'
+      )
+    if workers and self.run_locally != 'cpu':
+      raise user_error.UserError(
+        f'--local_workers={workers} are processes on processor cores: use '
+        f'--run_locally=cpu with them, not {self.run_locally}'
+      )
+    if workers and self.num_partitions not in (0, workers):
+      raise user_error.UserError(
+        f'--worker_split_size={self.num_partitions} and --local_workers='
+        f'{workers} differ: each worker has one partition; give only one of '
+        'the two, or equal numbers'
+      )
+
 
 def FromFlags() -> Options:
   """The parsed flags.
@@ -153,7 +212,7 @@ def FromFlags() -> Options:
     The Options.
 
   Raises:
-    UserError: where a flag is missing that the mode needs.
+    UserError: for missing flags and flags that do not go together.
   """
   options = Options(
     model=_MODEL.value or '',
@@ -162,6 +221,9 @@ def FromFlags() -> Options:
     job=_JOB.value,
     run_locally=_RUN_LOCALLY.value,
     num_partitions=_WORKER_SPLIT_SIZE.value,
+    local_workers=_LOCAL_WORKERS.value,
+    worker_memory=_WORKER_MEMORY.value,
+    timeline=_TIMELINE.value,
     num_micro_batches=_NUM_MICRO_BATCHES.value,
     model_params_override=_MODEL_PARAMS_OVERRIDE.value,
     imports=tuple(_IMPORT.value),

@@ -1,6 +1,7 @@
 """Tests of flags."""
 
 import dataclasses
+from unittest import mock
 
 from absl import flags as absl_flags
 from absl.testing import absltest, flagsaver
@@ -21,6 +22,9 @@ class FlagsTest(absltest.TestCase):
           '--job=evaler',
           '--run_locally=tpu',
           '--worker_split_size=4',
+          '--local_workers=4',
+          '--worker_memory=1.5G',
+          '--timeline',
           '--num_micro_batches=16',
           '--model_params_override=x=1; y=2',
           '--import=c.d,e',
@@ -29,7 +33,9 @@ class FlagsTest(absltest.TestCase):
           '--noeval_at_end',
         ]
       )
-      options = flags.FromFlags()
+      # Some of them do not go together.
+      with mock.patch.object(flags.Options, 'Check'):
+        options = flags.FromFlags()
     expected = flags.Options(
       model='a.B',
       logdir='/l',
@@ -37,6 +43,9 @@ class FlagsTest(absltest.TestCase):
       job='evaler',
       run_locally='tpu',
       num_partitions=4,
+      local_workers=4,
+      worker_memory='1.5G',
+      timeline=True,
       num_micro_batches=16,
       model_params_override='x=1; y=2',
       imports=('c.d', 'e'),
@@ -64,6 +73,27 @@ class FlagsTest(absltest.TestCase):
       flags.Options(mode='inspect_model').Check()
     with self.assertRaisesRegex(user_error.UserError, '^--logdir is missing'):
       flags.Options(model='m').Check()
+
+  def testWorkers(self):
+    def _Options(**options):
+      return flags.Options(model='m', logdir='/l', **options)
+
+    _Options(local_workers=2).Check()
+    _Options(local_workers=2, num_partitions=2).Check()
+    limited = _Options(local_workers=2, worker_memory='1.5G')
+    limited.Check()
+    self.assertEqual(limited.memory_limit, 3 * 2**29)
+    self.assertIsNone(_Options().memory_limit)
+    for bad in (
+      {'local_workers': 2, 'num_partitions': 3},
+      {'local_workers': 2, 'run_locally': 'gpu'},
+      {'local_workers': 2, 'worker_memory': 'much'},
+      {'worker_memory': '1G'},
+    ):
+      with self.assertRaisesRegex(
+        user_error.UserError, '--(local_workers|worker_memory)'
+      ):
+        _Options(**bad).Check()
 
 
 if __name__ == '__main__':

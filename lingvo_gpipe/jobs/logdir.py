@@ -5,6 +5,7 @@ plan.json             the partitions
 model_analysis.json   variables and number of parameters (inspect_model)
 results.json          metrics of the evaluated datasets
 train/                checkpoints, TensorBoard, metrics.jsonl
+workers/              logs of --local_workers
 eval_dev/ eval_test/  TensorBoard
 """
 
@@ -28,6 +29,7 @@ class LogDir:
   def __init__(self, path: str):
     self.path = os.path.abspath(os.path.expanduser(path))
     self.train_dir = os.path.join(self.path, 'train')
+    self.workers_dir = os.path.join(self.path, 'workers')
     self.step_log = os.path.join(self.train_dir, 'metrics.jsonl')
 
   def EvalDir(self, dataset: str) -> str:
@@ -46,6 +48,10 @@ class LogDir:
     with user_error.Expected(checkpoint.CheckpointError):
       for folder in (self.path, *folders):
         checkpoint.CheckWritable(folder)
+
+  def PathOf(self, name: str) -> str:
+    """Where a file of the run lies."""
+    return os.path.join(self.path, name)
 
   def WriteText(self, name: str, text: str) -> None:
     """Writes a text file."""

@@ -18,7 +18,7 @@ from lingvo_gpipe import (
   user_error,
 )
 from lingvo_gpipe.config import params_override
-from lingvo_gpipe.gpipe import partition, schedule
+from lingvo_gpipe.gpipe import num_micro_batches, partition
 from lingvo_gpipe.jobs import flags
 
 # Datasets that are evaluated, by their names in results and summaries.
@@ -148,7 +148,7 @@ def Inputs(model: Model) -> dict[str, base_input.BaseInput]:
   }
   net = model.params.net
   with user_error.Expected(ValueError, prefix='train data: '):
-    schedule.ChooseNumMicroBatches(
+    num_micro_batches.ChooseNumMicroBatches(
       inputs['train'].params.batch_size,
       model.num_partitions,
       num_micro_batches=net.num_micro_batches,
@@ -179,8 +179,12 @@ def _Params(
 ) -> hyperparams.InstantiableParams:
   """The params with one dataset as input, changed by the flags."""
   params = registry.GetParams(options.model, dataset)
+  num_partitions = options.num_partitions or options.local_workers
+  split_flag = (
+    '--worker_split_size' if options.num_partitions else '--local_workers'
+  )
   wishes = {
-    '--worker_split_size': ('net.num_partitions', options.num_partitions),
+    split_flag: ('net.num_partitions', num_partitions),
     '--num_micro_batches': ('net.num_micro_batches', options.num_micro_batches),
     '--max_steps': ('train.max_steps', options.max_steps),
     '--saver_max_to_keep': ('train.save_max_to_keep', options.save_max_to_keep),
@@ -191,7 +195,7 @@ def _Params(
   net = params.net
   if options.num_micro_batches:
     net.micro_batch_size = None
-  if options.num_partitions and len(net.splits or ()) != net.num_partitions:
+  if num_partitions and len(net.splits or ()) != num_partitions:
     net.splits = None
   with user_error.Expected(ValueError, prefix='--model_params_override: '):
     params_override.ApplyOverride(params, options.model_params_override)

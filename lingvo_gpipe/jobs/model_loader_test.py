@@ -35,6 +35,14 @@ class ModelLoaderTest(absltest.TestCase):
     self.assertEqual(p.train.max_steps, 5)
     self.assertEqual(p.train.save_max_to_keep, 2)
 
+  def testAPartitionForEachWorker(self):
+    self.assertEqual(_Load(local_workers=3).num_partitions, 3)
+    splits = 'net.splits=[1, 3]'
+    with self.assertRaisesRegex(user_error.UserError, 'makes 2 partitions'):
+      _Load(local_workers=3, model_params_override=splits).Instantiate()
+    model = _Load(local_workers=2, model_params_override=splits)
+    self.assertEqual(model.num_partitions, 2)
+
   def testFlagsReplaceAnotherWayToSayTheSame(self):
     override = 'net.splits=[1, 3]; net.micro_batch_size=2'
     with self.assertRaisesRegex(user_error.UserError, 'does not fit'):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lingvo_gpipe import hyperparams, user_error
-from lingvo_gpipe.jobs import progress, step_log
+from lingvo_gpipe.jobs import progress, step_log, step_timing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +75,7 @@ class Recorder:
     log: of exact values.
     write_summary: called with (step, {name: value}).
     show: prints a line.
+    timing: is given the times of each step; None: nobody is.
   """
 
   def __init__(
@@ -86,7 +87,9 @@ class Recorder:
     log: step_log.StepLog,
     write_summary: Callable[[int, dict[str, float]], None],
     show: Callable[[str], None] = print,
+    timing: step_timing.StepTiming | None = None,
   ):
+    self._timing = timing
     self._params = params
     self._batch_size = batch_size
     self._clock = clock
@@ -109,6 +112,7 @@ class Recorder:
       TrainingError: after too many skipped steps in a row.
     """
     p = self._params
+    times = outputs.pop('times', None)
     self._pending.append((step, outputs))
     if not self._started:
       self._started = True
@@ -116,6 +120,8 @@ class Recorder:
         f'first step done in {self._clock.first_step_seconds:.1f} s, most of '
         'it to build the graph'
       )
+    if self._timing is not None:
+      self._timing.Add(times)
     if step % p.log_interval_steps == 0 or step == p.max_steps:
       self.Flush()
       self._WriteLine(step)

@@ -38,7 +38,9 @@ class TrainProgram:
     self._input = input_generator
     self._recorder = recorder
     self._clock = clock
-    self._step = tf.function(task.TrainStep, autograph=False)
+    self._step = tf.function(
+      cluster.ReturnToClient(task.TrainStep), autograph=False
+    )
     self._batches: Iterator[Any] | None = None
     self.step = step
 

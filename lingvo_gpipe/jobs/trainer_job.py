@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 
@@ -15,10 +16,12 @@ from lingvo_gpipe.jobs import (
   progress,
   recorder,
   step_log,
+  step_timing,
   train_program,
 )
 from lingvo_gpipe.jobs import logdir as logdir_lib
 from lingvo_gpipe.train import checkpoint, summaries
+from lingvo_gpipe.workers import local_workers
 
 
 def Show(line: str) -> None:
@@ -39,41 +42,74 @@ def Run(options: flags.Options) -> int:
     UserError: for what the person who typed the command can mend.
   """
   with graceful_stop.GracefulStop() as stop:
-    job = _Job(options, stop)
-    if options.job == 'evaler':
-      return job.Evaluate()
-    return job.Train()
+    model = model_loader.Load(options)
+    logdir = logdir_lib.LogDir(options.logdir)
+    if options.job == 'trainer':
+      logdir.Create(logdir.train_dir)
+    try:
+      with _Workers(options, logdir) as workers:
+        job = _Job(options, stop, model, logdir, workers)
+        return job.Evaluate() if options.job == 'evaler' else job.Train()
+    except local_workers.WorkerLostError as e:
+      hint = '. The same command goes on from the last checkpoint'
+      raise user_error.TrainingError(
+        f'{e}{hint if options.job == "trainer" else ""}'
+      ) from e
+
+
+def _Workers(
+  options: flags.Options, logdir: logdir_lib.LogDir
+) -> contextlib.AbstractContextManager[local_workers.LocalWorkers | None]:
+  """A context with the processes of --local_workers, or with None."""
+  if not options.local_workers:
+    return contextlib.nullcontext()
+  return local_workers.LocalWorkers(
+    options.local_workers,
+    memory_limit=options.memory_limit,
+    # An evaler leaves the directory of a run as it is.
+    log_dir=logdir.workers_dir if options.job == 'trainer' else None,
+  )
 
 
 class _Job:
   """A model with its variables, as the newest checkpoint left them."""
 
-  def __init__(self, options: flags.Options, stop: graceful_stop.GracefulStop):
+  def __init__(
+    self,
+    options: flags.Options,
+    stop: graceful_stop.GracefulStop,
+    model: model_loader.Model,
+    logdir: logdir_lib.LogDir,
+    workers: local_workers.LocalWorkers | None,
+  ):
     self._start = time.monotonic()
     self._options = options
     self._stop = stop
-    self._model = model_loader.Load(options)
-    self._params = self._model.params.train
-    self._logdir = logdir_lib.LogDir(options.logdir)
-    if options.job == 'trainer':
-      self._logdir.Create(self._logdir.train_dir)
-    self._inputs = model_loader.Inputs(self._model)
+    self._model = model
+    self._params = model.params.train
+    self._logdir = logdir
+    self._inputs = model_loader.Inputs(model)
     model_loader.CheckData(self._inputs)
     self._batch_spec = self._inputs['train'].BatchSpec()
-    self._task = self._model.Instantiate()
-    with user_error.Expected(ValueError):
-      self._cluster = cluster.Local(
-        options.run_locally, self._model.num_partitions
-      )
+    self._task = model.Instantiate()
+    if workers is not None:
+      self._cluster = cluster.Workers(options.local_workers)
+    else:
+      with user_error.Expected(ValueError):
+        self._cluster = cluster.Local(options.run_locally, model.num_partitions)
     with user_error.Expected(ValueError):
       plan = self._task.Plan(self._batch_spec, self._cluster.devices)
-    self._analysis = inspect_model.Analyze(self._model, self._task, plan)
+    self._analysis = inspect_model.Analyze(model, self._task, plan)
     self._ShowStart(plan)
+    if workers is not None:
+      # Not before: workers take some seconds to start.
+      cluster.Connect(workers.addresses)
+      self._ShowWorkers(workers)
     self._task.InstantiateVariables()
     self._checkpointer = checkpoint.Checkpointer(
-      self._logdir.train_dir,
+      logdir.train_dir,
       self._task.variables_for_checkpoint,
-      model=self._model.name,
+      model=model.name,
       max_to_keep=self._params.save_max_to_keep,
     )
     self._Restore()
@@ -86,6 +122,13 @@ class _Job:
     Show(plan.ToText())
     Show('')
     Show(inspect_model.SummaryText(self._analysis))
+
+  def _ShowWorkers(self, workers: local_workers.LocalWorkers) -> None:
+    for k, address in enumerate(workers.addresses):
+      Show(
+        f'worker {k} at {address}, process {workers.pids[k]}, core '
+        f'{workers.cores[k]}'
+      )
 
   def _Restore(self) -> None:
     with user_error.Expected(checkpoint.CheckpointError):
@@ -143,6 +186,13 @@ class _Job:
         log=step_log.StepLog(self._logdir.step_log, self.step),
         write_summary=writer.Scalars,
         show=Show,
+        timing=step_timing.StepTiming(
+          self._task.net,
+          model=self._model.name,
+          logdir=self._logdir,
+          pictures=self._options.timeline,
+          show=Show,
+        ),
       ),
       clock=clock,
       step=self.step,
@@ -151,7 +201,8 @@ class _Job:
     started, before = time.monotonic(), self._train_seconds
     self._last_save = started
     while self.step < p.max_steps and not self._stop.requested:
-      program.Run(self._NextStop(), self._Interrupted)
+      with self._task.net.NamedFailures():
+        program.Run(self._NextStop(), self._Interrupted)
       self.step = program.step
       self._train_seconds = before + time.monotonic() - started
       interval = self._model.params.eval.interval_steps
