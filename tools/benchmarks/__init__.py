@@ -1,0 +1,1 @@
+"""Measures pipelines: speed, memory, and other frameworks beside them."""

@@ -1,0 +1,50 @@
+"""Starts a tool: its flags, and errors as one line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from absl import app, flags, logging
+
+from lingvo_gpipe import user_error
+
+
+def Run(tool: Callable[[], int]) -> None:
+  """Parses the flags, runs a tool and exits.
+
+  Args:
+    tool: returns the exit status. A UserError of it, or of the flags, is shown
+      as one line.
+  """
+  app.run(
+    lambda argv: _Main(tool, argv), flags_parser=lambda argv: _Parse(argv)
+  )
+
+
+def _Main(tool: Callable[[], int], argv: Sequence[str]) -> int:
+  if not flags.FLAGS['verbosity'].present:
+    logging.set_verbosity(logging.WARNING)
+  try:
+    if len(argv) > 1:
+      raise user_error.UserError(
+        f'unexpected argument {argv[1]!r}: all arguments are flags; --help '
+        'lists them'
+      )
+    return tool()
+  except user_error.UserError as e:
+    return _Show(e)
+
+
+def _Parse(argv: Sequence[str]) -> list[str]:
+  try:
+    return flags.FLAGS(argv)
+  except flags.Error as e:
+    sys.exit(_Show(user_error.UserError(f'{e}; --help lists the flags')))
+  except SystemExit:
+    sys.exit(0)  # After --help, for which absl has 1.
+
+
+def _Show(error: user_error.UserError) -> int:
+  print(f'error: {error}', file=sys.stderr, flush=True)
+  return error.EXIT_STATUS
