@@ -23,6 +23,20 @@ _SOURCE_DIRS = ('docs', 'lingvo_gpipe', 'params', 'tasks', 'tools')
 # only tests use need none: their target says `testonly = True`.
 _TESTED_ELSEWHERE = {
   'lingvo_gpipe/config/params_values.py': 'lingvo_gpipe/hyperparams_test.py',
+  'lingvo_gpipe/gpipe/segment.py': (
+    'lingvo_gpipe/gpipe/stage_functions_test.py'
+  ),
+  'lingvo_gpipe/gpipe/forward_loop.py': (
+    'lingvo_gpipe/gpipe/gpipe_equality_test.py'
+  ),
+  'lingvo_gpipe/gpipe/shared_weights.py': (
+    'lingvo_gpipe/gpipe/connected_cells_test.py'
+  ),
+  'lingvo_gpipe/gpipe/subgraph.py': (
+    'lingvo_gpipe/gpipe/stage_functions_test.py'
+  ),
+  'lingvo_gpipe/gpipe/failure.py': 'lingvo_gpipe/gpipe/gpipe_test.py',
+  'lingvo_gpipe/jobs/step_timing.py': 'lingvo_gpipe/trainer_workers_test.py',
   'lingvo_gpipe/jobs/trainer_job.py': 'lingvo_gpipe/trainer_test.py',
   'tools/launcher/__main__.py': 'tools/bazelw_test.py',
 }
