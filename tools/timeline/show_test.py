@@ -7,11 +7,17 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 from absl.testing import absltest
 
 from lingvo_gpipe.gpipe import simulated_times
 from lingvo_gpipe.gpipe import timeline as timeline_lib
+
+
+def setUpModule():
+  # Matplotlib warns where the home directory cannot be written to.
+  os.environ['MPLCONFIGDIR'] = tempfile.mkdtemp()
 
 
 class ShowTest(absltest.TestCase):
