@@ -83,10 +83,11 @@ def NearestNumMicroBatches(batch_size: int, wish: int) -> int:
   Returns:
     The divisor of N nearest to `wish`, of two equally near ones the larger.
   """
-  return _Nearest(_Divisors(batch_size), wish)[0]
+  return _Nearest(Divisors(batch_size), wish)[0]
 
 
-def _Divisors(number: int) -> list[int]:
+def Divisors(number: int) -> list[int]:
+  """All divisors of a positive number, in ascending order."""
   small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
   return sorted({*small, *(number // d for d in small)})
 
@@ -96,5 +97,5 @@ def _Nearest(numbers: Sequence[int], target: int) -> list[int]:
 
 
 def _Choices(batch_size: int, wish: int) -> str:
-  nearest = _Nearest(_Divisors(batch_size), wish)[:_MAX_CHOICES]
+  nearest = _Nearest(Divisors(batch_size), wish)[:_MAX_CHOICES]
   return ', '.join(str(d) for d in sorted(nearest))

@@ -179,7 +179,7 @@ def MakePlan(
   table = schedule_lib.MakeSchedule(
     schedule, num_partitions, num_micro_batches, num_devices
   )
-  recompute = _Recompute(policies)
+  recompute = Recompute(policies)
 
   names = [c.name for c in costs]
   times = [partition.CellTime(c.forward_flops, c.backward_flops) for c in costs]
@@ -193,7 +193,7 @@ def MakePlan(
       ),
     }
   step_times = {
-    cut: _StepTime(table, times, ranges, recompute)
+    cut: CutStepTime(table, times, ranges, recompute)
     for cut, ranges in cuts.items()
   }
   cut = min(step_times, key=step_times.get)
@@ -260,23 +260,39 @@ def Policies(
   return policies
 
 
-def _Recompute(policies: Sequence[str]) -> list[bool]:
+def Recompute(policies: Sequence[str]) -> list[bool]:
   """Which partitions run their forward pass twice.
 
   The last one keeps what it needs, unless it is to hold one cell's at a time.
+
+  Args:
+    policies: of each partition, one of REMATERIALIZE.
+
+  Returns:
+    One for each partition.
   """
   recompute = [policy != 'none' for policy in policies]
   recompute[-1] = policies[-1] == 'cell'
   return recompute
 
 
-def _StepTime(
+def CutStepTime(
   table: schedule_table.Schedule,
   times: Sequence[partition.CellTime],
   ranges: Sequence[tuple[int, int]],
   recompute: Sequence[bool],
 ) -> float:
-  """The length of a step in units of `times`."""
+  """How long a step takes with a cut.
+
+  Args:
+    table: the schedule.
+    times: of the cells.
+    ranges: the cut, (start, end) of cells for each partition.
+    recompute: for each partition, whether it runs its forward pass twice.
+
+  Returns:
+    The time, in the unit of `times`.
+  """
   forward = [sum(t.forward for t in times[i:j]) for i, j in ranges]
   backward = [sum(t.backward for t in times[i:j]) for i, j in ranges]
   again = [f if r else 0 for f, r in zip(forward, recompute, strict=True)]

@@ -11,6 +11,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lingvo_gpipe import text_table
+
 if TYPE_CHECKING:
   from lingvo_gpipe.gpipe import plan as plan_lib
 
@@ -36,6 +38,8 @@ _HEADER = (
   'sent',
   'share',
 )
+# Columns of names.
+_LEFT = tuple(map(_HEADER.index, ('from', 'to', 'device')))
 
 
 def PlanText(plan: plan_lib.PipelinePlan) -> str:
@@ -57,7 +61,7 @@ def PlanText(plan: plan_lib.PipelinePlan) -> str:
     f'({plan.cut}); {plan.num_micro_batches} micro-batches of '
     f'{plan.micro_batch_size}; schedule {plan.schedule}, rematerialize '
     f'{plan.rematerialize}',
-    *_Aligned(rows),
+    *text_table.Aligned(rows, left=_LEFT),
     f'Predicted: bubble {plan.bubble:.1%}, balance {plan.balance:.1%}, '
     f'devices busy {plan.utilization:.1%}, {plan.speedup:.2f} times as fast '
     'as one device without recomputation.',
@@ -96,23 +100,6 @@ def _Total(stages: Sequence[plan_lib.PartitionPlan]) -> plan_lib.PartitionPlan:
   return dataclasses.replace(
     stages[0], first_cell='', last_cell='', device='', **sums
   )
-
-
-def _Aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-  """Columns two blanks apart: names to the left, numbers to the right."""
-  widths = [
-    max(len(cell) for cell in column) for column in zip(*rows, strict=True)
-  ]
-  lines = []
-  for row in rows:
-    cells = [
-      cell.ljust(width)
-      if title in ('from', 'to', 'device')
-      else cell.rjust(width)
-      for cell, width, title in zip(row, widths, _HEADER, strict=True)
-    ]
-    lines.append('  '.join(cells).rstrip())
-  return lines
 
 
 def Count(number: float) -> str:

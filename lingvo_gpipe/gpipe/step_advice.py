@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lingvo_gpipe.gpipe import num_micro_batches as num_micro_batches_lib
-from lingvo_gpipe.gpipe import partition
+from lingvo_gpipe.gpipe import partition, plan
 from lingvo_gpipe.gpipe import schedule as schedule_lib
 
 if TYPE_CHECKING:
@@ -91,10 +91,7 @@ def BetterCut(
   )
 
   def _StepTime(ranges: Sequence[tuple[int, int]]) -> float:
-    forward = [sum(c.forward for c in cells[i:j]) for i, j in ranges]
-    backward = [sum(c.backward for c in cells[i:j]) for i, j in ranges]
-    again = [f * r for f, r in zip(forward, recompute, strict=True)]
-    return schedule_lib.StepTime(table, forward, backward, again)
+    return plan.CutStepTime(table, cells, ranges, recompute)
 
   present = [tuple(ends) for ends in prediction.ranges]
   # As in plan.py: equal work, and equal passes for fill-drain schedules.
@@ -220,7 +217,7 @@ def _MoreMicroBatches(
     return None
   if batch_size is None:
     return wish
-  divisors = [m for m in range(1, batch_size + 1) if batch_size % m == 0]
+  divisors = num_micro_batches_lib.Divisors(batch_size)
   enough = [m for m in divisors if m >= wish]
   number = min(enough, default=divisors[-1])
   return number if number > present else None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lingvo_gpipe import text_table
 from lingvo_gpipe.gpipe import (
   idle_time,
   partition,
@@ -197,7 +198,7 @@ class StepReport:
         f'({seconds(self.shortest_seconds)} to '
         f'{seconds(self.longest_seconds)}), from the first pass to the last. '
         'For a micro-batch:',
-        *timeline_text.Aligned(rows, left=(1, 2)),
+        *text_table.Aligned(rows, left=(1, 2)),
         f'Balance: measured {self.balance:.1%}, predicted '
         f'{self.predicted_balance:.1%}.',
         self._BubbleText(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from lingvo_gpipe import text_table
 from lingvo_gpipe.gpipe import idle_time
 from lingvo_gpipe.gpipe import timeline as timeline_lib
 
@@ -49,9 +50,9 @@ def TimelineText(timeline: timeline_lib.Timeline) -> str:
       Heading(timeline),
       f'A step: {Seconds(step)} from the first pass to the last. Mean seconds '
       'for a micro-batch:',
-      *Aligned(partitions, left=(1, 2)),
+      *text_table.Aligned(partitions, left=(1, 2)),
       "Shares of each device's time:",
-      *Aligned(devices, left=(0,)),
+      *text_table.Aligned(devices, left=(0,)),
       BubbleText(timeline),
       *ClockText(timeline),
     ]
@@ -147,28 +148,6 @@ def Seconds(seconds: float) -> str:
       digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
       return f'{value:.{digits}f} {unit}' if value else '0'
   raise AssertionError('unreachable')
-
-
-def Aligned(
-  rows: Sequence[Sequence[str]], left: Sequence[int] = ()
-) -> list[str]:
-  """Rows as lines, with columns two blanks apart.
-
-  Args:
-    rows: the heading first.
-    left: columns of names; the others are aligned to the right.
-
-  Returns:
-    A line for each row.
-  """
-  widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-  return [
-    '  '.join(
-      cell.ljust(width) if i in left else cell.rjust(width)
-      for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-    ).rstrip()
-    for row in rows
-  ]
 
 
 def _Plural(number: int, noun: str) -> str:

@@ -104,13 +104,6 @@ class FormatTest(parameterized.TestCase):
     self.assertEqual(list(short), list(dict.fromkeys(devices)))
     self.assertEqual(list(short.values()), names)
 
-  def testAligned(self):
-    rows = [('name', 'value'), ('a', '1'), ('bcdefg', '123456')]
-    self.assertEqual(
-      timeline_text.Aligned(rows, left=(0,)),
-      ['name     value', 'a            1', 'bcdefg  123456'],
-    )
-
 
 if __name__ == '__main__':
   absltest.main()

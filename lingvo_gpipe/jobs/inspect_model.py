@@ -19,7 +19,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lingvo_gpipe import cluster, user_error
+from lingvo_gpipe import cluster, text_table, user_error
 from lingvo_gpipe.gpipe import plan as plan_lib
 from lingvo_gpipe.gpipe import plan_text
 from lingvo_gpipe.jobs import flags, model_loader
@@ -133,10 +133,4 @@ def _VariableLines(variables: list[dict[str, Any]]) -> list[str]:
     )
     for v in variables
   ]
-  widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-  return [
-    '  '.join(
-      cell.ljust(width) for cell, width in zip(row, widths, strict=True)
-    ).rstrip()
-    for row in rows
-  ]
+  return text_table.Aligned(rows, left=range(len(rows[0])))

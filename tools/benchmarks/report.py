@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from lingvo_gpipe import text_table
+
 
 class Column(NamedTuple):
   """A column of a table.
@@ -51,14 +53,7 @@ def Table(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> str:
         for c, value in zip(columns, values, strict=True)
       ]
     )
-  widths = [max(map(len, entries)) for entries in zip(*lines, strict=True)]
-  return '\n'.join(
-    '  '.join(
-      entry.rjust(width) if i else entry.ljust(width)
-      for i, (entry, width) in enumerate(zip(line, widths, strict=True))
-    ).rstrip()
-    for line in lines
-  )
+  return '\n'.join(text_table.Aligned(lines, left=(0,)))
 
 
 def Machine() -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lingvo_gpipe.gpipe import schedule, schedule_table
+from lingvo_gpipe.gpipe import plan, schedule, schedule_table
 
 
 def RecomputedBlocks(
@@ -26,11 +26,8 @@ def RecomputedBlocks(
   Returns:
     A number for each partition.
   """
-  last = len(blocks) - 1
-  return [
-    0 if policy == 'none' or (policy == 'partition' and k == last) else n
-    for k, (n, policy) in enumerate(zip(blocks, policies, strict=True))
-  ]
+  again = plan.Recompute(policies)
+  return [n if r else 0 for n, r in zip(blocks, again, strict=True)]
 
 
 def StepUnits(
