@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numbers
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -463,11 +463,7 @@ class BaseLayer:
     Raises:
       ValueError: for a name that was not declared, or is stashed already.
     """
-    if name not in self.Stashes():
-      raise ValueError(
-        f'{self.path} stashes {name!r}, which its method Stashes() does not '
-        f'declare; it declares {list(self.Stashes())}'
-      )
+    self._CheckDeclared(name, 'stashes', self.Stashes)
     context = fprop_context.Current()
     if name in context.stashed:
       raise ValueError(f'{self.path}: {name!r} is stashed already')
@@ -485,11 +481,7 @@ class BaseLayer:
     Raises:
       ValueError: for a name that was not declared, or is not stashed.
     """
-    if name not in self.Pops():
-      raise ValueError(
-        f'{self.path} pops {name!r}, which its method Pops() does not declare; '
-        f'it declares {list(self.Pops())}'
-      )
+    self._CheckDeclared(name, 'pops', self.Pops)
     context = fprop_context.Current()
     if name not in context.stashed:
       raise ValueError(f'{self.path}: nothing is stashed as {name!r}')
@@ -517,12 +509,17 @@ class BaseLayer:
     Raises:
       ValueError: for a name that was not declared, or that no cell shares.
     """
-    if name not in self.UsedWeights():
-      raise ValueError(
-        f'{self.path} uses the weight {name!r}, which its method UsedWeights() '
-        f'does not declare; it declares {list(self.UsedWeights())}'
-      )
+    self._CheckDeclared(name, 'uses the weight', self.UsedWeights)
     shared = fprop_context.Current().shared_weights
     if name not in shared:
       raise ValueError(f'{self.path}: no cell shares a weight {name!r}')
     return shared[name]
+
+  def _CheckDeclared(
+    self, name: str, does: str, declare: Callable[[], tuple[str, ...]]
+  ) -> None:
+    if name not in declare():
+      raise ValueError(
+        f'{self.path} {does} {name!r}, which its method {declare.__name__}() '
+        f'does not declare; it declares {list(declare())}'
+      )

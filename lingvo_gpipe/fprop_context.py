@@ -31,8 +31,6 @@ class FPropContext:
     do_eval: True in evaluation: no dropout, batch norm by moving moments.
     global_step: int64 scalar (tensor or int), the step of the run.
     micro_batch: int64 scalar (tensor or int), index within the mini-batch.
-    example_weights: [micro_batch], 0 for rows that only fill up a batch that
-      does not divide into micro-batches, 1 for others; None: there are none.
     stashed: {name: nest} of skip connections that have begun and not ended.
     shared_weights: {name: tensor} of other cells' weights.
     statistics: {layer path: NestedMap of tensors} reported so far.
@@ -46,14 +44,12 @@ class FPropContext:
     do_eval: bool,
     global_step: Any = 0,
     micro_batch: Any = 0,
-    example_weights: tf.Tensor | None = None,
     stashed: dict[str, Any] | None = None,
     shared_weights: dict[str, tf.Tensor] | None = None,
   ):
     self.do_eval = do_eval
     self.global_step = global_step
     self.micro_batch = micro_batch
-    self.example_weights = example_weights
     self.stashed = dict(stashed or {})
     self.shared_weights = dict(shared_weights or {})
     self.metrics: dict[str, metrics.WeightedSum] = {}
@@ -84,20 +80,6 @@ class FPropContext:
     if path in self.metrics:
       value = tf.nest.map_structure(tf.add, self.metrics[path], value)
     self.metrics[path] = value
-
-  def WeighExamples(self, weights: tf.Tensor) -> tf.Tensor:
-    """Sets the weights of rows that only fill up a batch to 0.
-
-    Args:
-      weights: [micro_batch, ...], of examples, tokens, ...
-
-    Returns:
-      The same where every row counts.
-    """
-    if self.example_weights is None:
-      return weights
-    rows = tf.cast(self.example_weights, weights.dtype)
-    return weights * tf.reshape(rows, [-1] + [1] * (weights.shape.rank - 1))
 
 
 def _Stack() -> list[FPropContext]:

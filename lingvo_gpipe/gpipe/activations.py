@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 # Operations whose output is their input's buffer.
-_ALIASES = frozenset(
+ALIASES = frozenset(
   ('ExpandDims', 'Identity', 'Reshape', 'Squeeze', 'StopGradient')
 )
 # Operations that look at the shape of their input only.
@@ -81,6 +81,6 @@ def ReadByBackward(
 
 
 def _Buffer(tensor: tf.Tensor) -> tf.Tensor:
-  while tensor.op.type in _ALIASES:
+  while tensor.op.type in ALIASES:
     tensor = tensor.op.inputs[0]
   return tensor

@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from lingvo_gpipe import nested_map, weights
-from lingvo_gpipe.gpipe import micro_batch
+from lingvo_gpipe.gpipe import micro_batch, ordering
 from lingvo_gpipe.gpipe import stage as stage_lib
 
 NestedMap = nested_map.NestedMap
@@ -49,25 +49,21 @@ def Run(
   device = stages[-1].device
 
   def _Chain(index: tf.Tensor) -> Nest:
-    nest, skips = None, {}
+    with tf.device(stages[0].device):
+      first = micro_batch.At(inputs, index)
+    on_the_way = stage_lib.OnTheWay(stage_lib.Carried(first, {}))
     for k, stage in enumerate(stages):
       with tf.device(stage.device):
-        if k == 0:
-          nest = micro_batch.At(inputs, index)
-        received = stage_lib.Carried(
-          nest, {name: skips.pop(name) for name in stage.pops}
-        )
         result = stage.FProp(
           theta[k],
-          _Identity(received),
+          ordering.Identity(on_the_way.Receive(stage)),
           micro_batch.At(batches[k], index),
           do_eval=True,
           global_step=global_step,
           micro_batch_index=index,
         )
-      nest = result.carried.outputs
-      skips.update(result.carried.skips)
-    return nest
+      on_the_way.Send(result.carried)
+    return on_the_way.carried.outputs
 
   leaves, pack = micro_batch.Flatten(spec)
   is_sum = micro_batch.IsSum(spec)
@@ -111,12 +107,6 @@ def Run(
     concatenated = iter([array.concat() for array in kept])
   sums = iter(sums)
   return pack([next(sums if s else concatenated) for s in is_sum])
-
-
-def _Identity(nest: Nest) -> Nest:
-  return tf.nest.map_structure(
-    lambda x: None if x is None else tf.identity(x), nest
-  )
 
 
 def _CheckConcatenable(spec: Nest, leaves: list, is_sum: list[bool]) -> None:

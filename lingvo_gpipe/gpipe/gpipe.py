@@ -34,6 +34,7 @@ from lingvo_gpipe.gpipe import (
   loop,
   loop_table,
   micro_batch,
+  ordering,
   partition,
   placement,
   schedule,
@@ -203,8 +204,10 @@ class GPipe(base_layer.BaseLayer):
       shared_weights.Specs(self._lenders, self.cells),
     )
     if devices is None:
-      devices = placement.LocalDevices(self.num_devices)
-    devices = placement.CheckDevices(devices, self.num_devices)
+      devices = placement.LocalDevices(
+        self.num_partitions, partitions_per_device=p.num_chunks
+      )
+    devices = placement.CheckDevices(devices, self.num_partitions, p.num_chunks)
     self._cell_times = [
       partition.CellTime(c.forward_flops, c.backward_flops) for c in costs
     ]
@@ -212,7 +215,7 @@ class GPipe(base_layer.BaseLayer):
       costs,
       num_partitions=self.num_partitions,
       splits=p.splits,
-      devices=[*devices[: self.num_devices]] * p.num_chunks,
+      devices=devices,
       schedule=p.schedule,
       num_devices=self.num_devices,
       num_micro_batches=num_micro_batches,
@@ -253,6 +256,10 @@ class GPipe(base_layer.BaseLayer):
         f'has {sorted(batch)} (param "input_field")'
       )
     return tf.nest.map_structure(self._ToFPropDtype, batch[name])
+
+  def _FromInputs(self, micro_spec: NestedMap) -> stage_lib.OnTheWay:
+    """The specs that the first stage receives."""
+    return stage_lib.OnTheWay(stage_lib.Carried(self._Inputs(micro_spec), {}))
 
   def _ToFPropDtype(self, x: Any) -> Any:
     """Floating data, or its spec, in the dtype of the computation."""
@@ -318,19 +325,13 @@ class GPipe(base_layer.BaseLayer):
     micro_spec = micro_batch.MicroSpecs(
       micro_batch.Specs(batch), num_micro_batches
     )
-    nest, skips = self._Inputs(micro_spec), {}
+    on_the_way = self._FromInputs(micro_spec)
+    shared = shared_weights.Specs(self._lenders, self.cells)
     for stage in stages:
-      received = stage_lib.Carried(
-        nest, {name: skips.pop(name) for name in stage.pops}
-      )
       traced = stage.Trace(
-        received,
-        micro_spec,
-        do_eval=True,
-        shared=shared_weights.Specs(self._lenders, self.cells),
+        on_the_way.Receive(stage), micro_spec, do_eval=True, shared=shared
       )
-      nest = traced.carried.outputs
-      skips.update(traced.carried.skips)
+      on_the_way.Send(traced.carried)
     split = micro_batch.Split(batch, num_micro_batches)
     return forward_loop.Run(
       stages,
@@ -341,7 +342,7 @@ class GPipe(base_layer.BaseLayer):
       [_Fields(stage, split) for stage in stages],
       self._FirstInputs(stages[0], split),
       num_micro_batches,
-      spec=nest,
+      spec=on_the_way.carried.outputs,
       global_step=context.global_step,
     )
 
@@ -351,7 +352,7 @@ class GPipe(base_layer.BaseLayer):
 
   def _FirstInputs(self, stage: stage_lib.Stage, split: NestedMap) -> Any:
     with tf.device(stage.device):
-      return tf.nest.map_structure(tf.identity, self._Inputs(split))
+      return ordering.Identity(self._Inputs(split))
 
   def _StageFunctions(
     self, micro_spec: NestedMap
@@ -360,23 +361,21 @@ class GPipe(base_layer.BaseLayer):
     key = repr(micro_spec)
     if key not in self._traced:
       functions = []
-      nest, skips = self._Inputs(micro_spec), {}
+      on_the_way = self._FromInputs(micro_spec)
+      shared = shared_weights.Specs(self._lenders, self.cells)
       stages = self._Stages()
       for stage, planned in zip(stages, self.plan.stages, strict=True):
         traced = stage_functions.StageFunctions(
           stage,
-          stage_lib.Carried(
-            nest, {name: skips.pop(name) for name in stage.pops}
-          ),
+          on_the_way.Receive(stage),
           micro_spec,
           policy=planned.rematerialize,
           num_stages=len(stages),
-          shared=shared_weights.Specs(self._lenders, self.cells),
+          shared=shared,
           jit_compile=self.params.jit_compile,
         )
         functions.append(traced)
-        nest = traced.spec.carried.outputs
-        skips.update(traced.spec.carried.skips)
+        on_the_way.Send(traced.spec.carried)
       self._traced[key] = functions
     return self._traced[key]
 
@@ -420,7 +419,6 @@ class GPipe(base_layer.BaseLayer):
               stage, self.cells, self._lenders
             ),
             batch=_Fields(stage, split),
-            example_weights=None,
             global_step=tf.identity(tf.cast(global_step, tf.int64)),
           )
         )
@@ -485,8 +483,5 @@ def _Fields(stage: stage_lib.Stage, split: NestedMap) -> NestedMap:
   """The batch fields of a stage, on its device."""
   with tf.device(stage.device):
     return NestedMap(
-      {
-        name: tf.nest.map_structure(tf.identity, split[name])
-        for name in stage.batch_fields
-      }
+      {name: ordering.Identity(split[name]) for name in stage.batch_fields}
     )

@@ -40,6 +40,8 @@ from lingvo_gpipe import nested_map, weights
 from lingvo_gpipe.gpipe import (
   loop_table,
   micro_batch,
+  ordering,
+  ring,
   segment,
   stage_functions,
 )
@@ -58,14 +60,12 @@ class StageData:
     gradients: TensorSpecs of the sums of gradients, of the trainable leaves of
       theta in flat order, the shared ones last.
     batch: the fields its cells ask for, [num_micro_batches, micro_batch, ...].
-    example_weights: [num_micro_batches, micro_batch] or None.
     global_step: int64 scalar.
   """
 
   theta: stage_lib.Theta
   gradients: list[tf.TensorSpec]
   batch: NestedMap
-  example_weights: tf.Tensor | None
   global_step: tf.Tensor
 
 
@@ -135,72 +135,8 @@ def _AddGradient(total: tf.Tensor, gradient: Any) -> tf.Tensor:
 
 def _Clock(after: Sequence[tf.Tensor]) -> tf.Tensor:
   """The device's time once `after` are there."""
-  # Identities: a control dependency on a call doesn't wait for its results.
-  with tf.control_dependencies([tf.identity(x) for x in after]):
+  with ordering.Waiting(after):
     return tf.timestamp()
-
-
-def _Empty(spec: tf.TensorSpec) -> tf.Tensor:
-  """What travels in rows in which nothing is sent: as little as possible."""
-  shape = [0, *spec.shape[1:]] if spec.shape.rank else []
-  return tf.zeros(shape, spec.dtype)
-
-
-def _RelaxedShape(spec: tf.TensorSpec) -> list[int | None]:
-  """A shape that both _Empty and the real thing have."""
-  return [None, *spec.shape[1:]] if spec.shape.rank else []
-
-
-def _Nothing(spec: tf.TensorSpec) -> tf.Tensor:
-  """_Empty, as a loop variable that becomes the real thing later."""
-  return tf.compat.v1.placeholder_with_default(
-    _Empty(spec), _RelaxedShape(spec)
-  )
-
-
-class _Ring:
-  """TensorArrays of as many slots as a table needs, and a dummy one.
-
-  Attributes:
-    specs: of the leaves of an element.
-  """
-
-  def __init__(self, device: str, ring: loop_table.Ring, specs: Sequence[Any]):
-    self._device = device
-    self._ring = ring
-    self.specs = list(specs)
-
-  def Create(self) -> list[tf.TensorArray]:
-    with tf.device(self._device):
-      return [
-        tf.TensorArray(
-          spec.dtype,
-          self._ring.size + 1,
-          element_shape=_RelaxedShape(spec),
-          clear_after_read=False,
-        )
-        for spec in self.specs
-      ]
-
-  def Receive(self, arrays, row: tf.Tensor, leaves) -> list[tf.TensorArray]:
-    """Writes what arrives in a row; in other rows, to the dummy slot."""
-    with tf.device(self._device):
-      slot = tf.gather(self._ring.writes, row)
-      return [a.write(slot, x) for a, x in zip(arrays, leaves, strict=True)]
-
-  def Write(self, arrays, index: tf.Tensor, leaves) -> list[tf.TensorArray]:
-    """Writes the element of micro-batch `index`."""
-    slot = tf.gather(self._ring.slots, index)
-    return [a.write(slot, x) for a, x in zip(arrays, leaves, strict=True)]
-
-  def Read(self, arrays, index: tf.Tensor) -> list[tf.Tensor]:
-    """Reads the element of micro-batch `index`."""
-    slot = tf.gather(self._ring.slots, index)
-    leaves = [array.read(slot) for array in arrays]
-    return [
-      tf.ensure_shape(x, spec.shape)
-      for x, spec in zip(leaves, self.specs, strict=True)
-    ]
 
 
 class TrainingLoop:
@@ -232,30 +168,32 @@ class TrainingLoop:
   def _Device(self, k: int) -> str:
     return self._functions[k].stage.device
 
+  def _Spec(self, edge: _Edge) -> Nest:
+    """TensorSpecs of what travels along an edge."""
+    return self._functions[edge.source].spec.carried.Part(edge.name)
+
   def _MakeRings(self) -> None:
     table = self._table
     self._activation_rings, self._gradient_rings = [], []
     for edge in self._edges:
-      carried = self._functions[edge.source].spec.carried
-      nest = carried.outputs if edge.name is None else carried.skips[edge.name]
-      specs = micro_batch.Flatten(nest)[0]
+      specs = micro_batch.Flatten(self._Spec(edge))[0]
       until_backward = self._functions[edge.target].backward_reads_received
       self._activation_rings.append(
-        _Ring(
+        ring.Ring(
           self._Device(edge.target),
           table.Activations(edge.source, edge.target, until_backward),
           specs,
         )
       )
       self._gradient_rings.append(
-        _Ring(
+        ring.Ring(
           self._Device(edge.source),
           table.Gradients(edge.source, edge.target),
           segment.Floats(specs),
         )
       )
     self._kept_rings = [
-      _Ring(self._Device(k), table.Kept(k), functions.kept)
+      ring.Ring(self._Device(k), table.Kept(k), functions.kept)
       for k, functions in enumerate(self._functions[:-1])
     ]
 
@@ -273,17 +211,17 @@ class TrainingLoop:
         state.reports.append(_Zeros(self._Reports(k, self._functions[k].spec)))
     state.forward_times = self._Times(2)
     state.backward_times = self._Times(4)
-    state.kept = [ring.Create() for ring in self._kept_rings]
-    state.activations = [ring.Create() for ring in self._activation_rings]
-    state.gradients = [ring.Create() for ring in self._gradient_rings]
+    state.kept = [x.Create() for x in self._kept_rings]
+    state.activations = [x.Create() for x in self._activation_rings]
+    state.gradients = [x.Create() for x in self._gradient_rings]
     state.sending, state.returning = [], []
     for edge, forth, back in zip(
       self._edges, self._activation_rings, self._gradient_rings, strict=True
     ):
       with tf.device(self._Device(edge.target)):
-        state.sending.append([_Nothing(spec) for spec in forth.specs])
+        state.sending.append([ring.Nothing(spec) for spec in forth.specs])
       with tf.device(self._Device(edge.source)):
-        state.returning.append([_Nothing(spec) for spec in back.specs])
+        state.returning.append([ring.Nothing(spec) for spec in back.specs])
     return state
 
   def _Times(self, size: int) -> list[tf.TensorArray]:
@@ -351,9 +289,9 @@ class TrainingLoop:
         state.gradients[e], state.row[source], state.returning[e]
       )
       with tf.device(source):
-        state.sending[e] = [_Empty(spec) for spec in forth.specs]
+        state.sending[e] = [ring.Empty(spec) for spec in forth.specs]
       with tf.device(target):
-        state.returning[e] = [_Empty(spec) for spec in back.specs]
+        state.returning[e] = [ring.Empty(spec) for spec in back.specs]
     last = self._num_stages - 1
     forward, backward = self._table.forward, self._table.backward
     for k in range(last):
@@ -365,9 +303,9 @@ class TrainingLoop:
     self._Slot(last, forward[:, last], state, _LAST_PARTS, self._Both)
     for e, edge in enumerate(self._edges):
       with tf.device(self._Device(edge.target)):
-        state.sending[e] = [tf.identity(x) for x in state.sending[e]]
+        state.sending[e] = ordering.Identity(state.sending[e])
       with tf.device(self._Device(edge.source)):
-        state.returning[e] = [tf.identity(x) for x in state.returning[e]]
+        state.returning[e] = ordering.Identity(state.returning[e])
     for device in self._devices:
       with tf.device(device):
         state.row[device] += 1
@@ -428,15 +366,12 @@ class TrainingLoop:
   ) -> tuple[stage_functions.Arguments, tf.Tensor]:
     """What stage k reads, once its device is free; and when it was there."""
     data = self._data[k]
-    # An identity inside of tf.cond, for the control dependency.
-    with tf.control_dependencies([tf.identity(busy_until)]):
+    with ordering.Waiting([busy_until]):
       index = tf.identity(index)
       received = None
       if with_received:
         received = self._Received(k, index, activations)
       shared = [data.global_step, tf.cast(index, tf.int64)]
-      if data.example_weights is not None:
-        shared.append(tf.gather(data.example_weights, index))
       batch = micro_batch.At(data.batch, index)
       arguments = stage_functions.Arguments(shared, batch, received, data.theta)
     return arguments, _Clock([index, *micro_batch.Flatten(received)[0]])
@@ -446,11 +381,7 @@ class TrainingLoop:
     skips = {}
     for e, edge in enumerate(self._edges):
       if edge.target == k:
-        carried = self._functions[edge.source].spec.carried
-        nest = (
-          carried.outputs if edge.name is None else carried.skips[edge.name]
-        )
-        unused_leaves, pack = micro_batch.Flatten(nest)
+        unused_leaves, pack = micro_batch.Flatten(self._Spec(edge))
         nest = pack(self._activation_rings[e].Read(activations[e], index))
         if edge.name is None:
           outputs = nest
@@ -516,7 +447,7 @@ class TrainingLoop:
     reports = self._Reports(k, forward.outputs)
     state.reports[k] = _Add(state.reports[k], reports)
     middle = _Clock([start, *tf.nest.flatten(reports.outputs)])
-    residuals = _After(middle, forward.residuals)
+    residuals = ordering.After([middle], forward.residuals)
     result = functions.Backward(arguments, forward.kept, residuals, {})
     end = self._Return(k, result, middle, state)
     state.forward_times[k] = state.forward_times[k].write(
@@ -535,10 +466,8 @@ class TrainingLoop:
   ) -> None:
     for e, edge in enumerate(self._edges):
       if edge.source == k:
-        nest = outputs.carried.outputs
-        if edge.name is not None:
-          nest = outputs.carried.skips[edge.name]
-        state.sending[e] = _After(end, micro_batch.Flatten(nest)[0])
+        leaves = micro_batch.Flatten(outputs.carried.Part(edge.name))[0]
+        state.sending[e] = ordering.After([end], leaves)
 
   def _Return(
     self,
@@ -558,15 +487,9 @@ class TrainingLoop:
     end = _Clock([begin, *state.sums[k], *sent])
     for e, edge in enumerate(self._edges):
       if edge.target == k:
-        state.returning[e] = _After(end, state.returning[e])
+        state.returning[e] = ordering.After([end], state.returning[e])
     state.busy_until[self._Device(k)] = end
     return end
-
-
-def _After(time: tf.Tensor, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-  """The tensors, once the clock was read: they arrive after they were sent."""
-  with tf.control_dependencies([time]):
-    return [tf.identity(x) for x in tensors]
 
 
 def _Copy(state: NestedMap) -> NestedMap:

@@ -19,10 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-# Operations that give their input's buffer another name or shape.
-_VIEWS = frozenset(
-  ('ExpandDims', 'Identity', 'Reshape', 'Squeeze', 'StopGradient')
-)
+from lingvo_gpipe.gpipe import activations
+
 # Operations whose result follows from the static shape of their input.
 _OF_SHAPE: dict[str, Callable[[list[int], Any], np.ndarray]] = {
   'Shape': lambda shape, dtype: np.array(shape, dtype),
@@ -68,19 +66,11 @@ def Split(
   cuttable = {
     op
     for op in _Reachable(varying, forward)
-    if op.type not in _VIEWS
+    if op.type not in activations.ALIASES
     and not any(x.dtype in _UNKEEPABLE for x in op.outputs)
   }
   fed = {x.ref() for x in feeds}
   kept, read, constants = {}, {}, {}
-
-  def _Inputs(op: tf.Operation) -> list[tf.Operation]:
-    """What remains to be visited; notes where the walk ends."""
-    producers = [x.op for x in op.inputs if _Note(x)]
-    for control in op.control_inputs:
-      if all([_Note(x) for x in control.outputs]):
-        producers.append(control)
-    return producers
 
   def _Note(x: tf.Tensor) -> bool:
     """Whether the walk goes on through x."""
@@ -95,13 +85,7 @@ def Split(
       return True
     return False
 
-  seen = set()
-  pending = [x.op for x in fetches if _Note(x)]
-  while pending:
-    op = pending.pop()
-    if op not in seen:
-      seen.add(op)
-      pending.extend(_Inputs(op))
+  _Walk(fetches, _Note)
   return Residuals(
     _InOrder(kept.values()),
     [x for x in feeds if x.ref() in read],
@@ -131,7 +115,7 @@ def FindBetween(
 ) -> Between:
   """The part of a graph that computes `fetches` from `feeds`."""
   fed = {x.ref() for x in feeds}
-  seen, used = set(), set()
+  used = set()
 
   def _Note(x: tf.Tensor) -> bool:
     """Whether the walk goes on through x."""
@@ -139,19 +123,37 @@ def FindBetween(
       used.add(x.ref())
     return x.ref() not in fed
 
-  pending = [x.op for x in fetches if _Note(x)]
+  operations = _Walk(fetches, _Note)
+  return Between(
+    sorted(operations, key=lambda op: op._id),  # noqa: SLF001
+    [x for x in feeds if x.ref() in used],
+  )
+
+
+def _Walk(
+  fetches: Sequence[tf.Tensor], passes: Callable[[tf.Tensor], bool]
+) -> set[tf.Operation]:
+  """The operations behind `fetches`, from results back to inputs.
+
+  Args:
+    fetches: where to begin.
+    passes: called with each tensor that is met: whether to go on through it.
+
+  Returns:
+    The operations.
+  """
+  seen = set()
+  pending = [x.op for x in fetches if passes(x)]
   while pending:
     op = pending.pop()
     if op not in seen:
       seen.add(op)
-      pending += [x.op for x in op.inputs if _Note(x)]
+      pending += [x.op for x in op.inputs if passes(x)]
       for control in op.control_inputs:
-        if all([_Note(x) for x in control.outputs]):
+        # A list: each of its results is met.
+        if all([passes(x) for x in control.outputs]):
           pending.append(control)
-  return Between(
-    sorted(seen, key=lambda op: op._id),  # noqa: SLF001
-    [x for x in feeds if x.ref() in used],
-  )
+  return seen
 
 
 def _Reachable(

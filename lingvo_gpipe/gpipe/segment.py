@@ -32,8 +32,7 @@ class Arguments(NamedTuple):
   """What a segment reads for one micro-batch: flat lists of tensors.
 
   Attributes:
-    shared: global step, index of the micro-batch (int64 scalars), and the
-      examples' weights where the mini-batch was padded.
+    shared: global step and index of the micro-batch, int64 scalars.
     batch: leaves of the micro-batch's fields that its cells ask for.
     received: leaves of what it receives, a stage.Carried.
     theta: leaves of the weights, a stage.Theta.
@@ -86,7 +85,6 @@ class Segment:
     received: Carried of TensorSpecs of one micro-batch.
     batch_spec: NestedMap of TensorSpecs of the fields that they ask for.
     shared: {name: TensorSpec} of other cells' weights, see stage.Theta.
-    example_weights: [micro_batch], where mini-batches are padded.
     is_first: what they receive is data and wants no gradient.
     is_last: their outputs hold the loss; the backward pass starts there.
     jit_compile: whether XLA compiles the functions.
@@ -105,7 +103,6 @@ class Segment:
     batch_spec: NestedMap,
     *,
     shared: dict[str, tf.TensorSpec] | None = None,
-    example_weights: tf.TensorSpec | None = None,
     is_first: bool = False,
     is_last: bool = False,
     jit_compile: bool = False,
@@ -114,7 +111,6 @@ class Segment:
     self.received = received
     self._batch_spec = batch_spec
     self._shared = shared or {}
-    self._example_weights = example_weights
     self._is_first = is_first
     self._is_last = is_last
     self._jit_compile = jit_compile
@@ -136,9 +132,8 @@ class Segment:
       batch = micro_batch.Placeholders(self._batch_spec)
       received = micro_batch.Placeholders(self.received)
       theta = stage.AbstractTheta(self._shared)
-      weights = micro_batch.Placeholders(self._example_weights)
     self._arguments = Arguments(
-      [step, index] + ([] if weights is None else [weights]),
+      [step, index],
       micro_batch.Flatten(batch)[0],
       micro_batch.Flatten(received)[0],
       tf.nest.flatten(theta),
@@ -150,7 +145,6 @@ class Segment:
       do_eval=False,
       global_step=step,
       micro_batch_index=index,
-      example_weights=weights,
     )
     self.spec = stage_lib.StageOutputs(
       *(micro_batch.Specs(part) for part in forward)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -24,6 +25,38 @@ class Carried(NamedTuple):
 
   outputs: Nest
   skips: dict[str, Nest]
+
+  def Part(self, name: str | None) -> Nest:
+    """The skip connection `name`, or the outputs for None."""
+    return self.outputs if name is None else self.skips[name]
+
+
+class OnTheWay:
+  """What travels through stages that are gone through in order.
+
+  Args:
+    carried: what the first of them may receive.
+  """
+
+  def __init__(self, carried: Carried):
+    self._outputs = carried.outputs
+    self._skips = dict(carried.skips)
+
+  @property
+  def carried(self) -> Carried:
+    """What is on the way now."""
+    return Carried(self._outputs, self._skips)
+
+  def Receive(self, stage: Stage) -> Carried:
+    """Takes out what `stage` receives."""
+    return Carried(
+      self._outputs, {name: self._skips.pop(name) for name in stage.pops}
+    )
+
+  def Send(self, carried: Carried) -> None:
+    """Adds what the stage makes of it."""
+    self._outputs = carried.outputs
+    self._skips.update(carried.skips)
 
 
 class Theta(NamedTuple):
@@ -52,6 +85,17 @@ class StageOutputs(NamedTuple):
   statistics: dict[str, nested_map.NestedMap]
   aux_losses: dict[str, tf.Tensor]
   metrics: dict[str, metrics.WeightedSum]
+
+  @classmethod
+  def Join(
+    cls, carried: Carried, parts: Sequence[StageOutputs]
+  ) -> StageOutputs:
+    """The outputs of a stage that was run in parts: all of their reports."""
+    reports = [{}, {}, {}]
+    for part in parts:
+      for merged, own in zip(reports, part[1:], strict=True):
+        merged.update(own)
+    return cls(carried, *reports)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +160,6 @@ class Stage:
     do_eval: bool,
     global_step: Any,
     micro_batch_index: Any,
-    example_weights: Any = None,
   ) -> StageOutputs:
     """Runs the cells on one micro-batch, on the stage's device.
 
@@ -127,7 +170,6 @@ class Stage:
       do_eval: see FPropContext.
       global_step: see FPropContext.
       micro_batch_index: see FPropContext.
-      example_weights: see FPropContext.
 
     Returns:
       The StageOutputs.
@@ -139,7 +181,6 @@ class Stage:
       do_eval=do_eval,
       global_step=global_step,
       micro_batch=micro_batch_index,
-      example_weights=example_weights,
       stashed=dict(received.skips),
       shared_weights=theta.shared,
     )

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from lingvo_gpipe import nested_map
-from lingvo_gpipe.gpipe import micro_batch, segment
+from lingvo_gpipe.gpipe import micro_batch, ordering, segment
 from lingvo_gpipe.gpipe import stage as stage_lib
 
 NestedMap = nested_map.NestedMap
@@ -87,7 +87,6 @@ class StageFunctions:
     policy: 'none', 'partition' or 'cell'.
     num_stages: K.
     shared: {name: TensorSpec} of other cells' weights, see stage.Theta.
-    example_weights: TensorSpec [micro_batch] where mini-batches are padded.
     jit_compile: whether XLA compiles the functions.
 
   Attributes:
@@ -107,7 +106,6 @@ class StageFunctions:
     policy: str,
     num_stages: int,
     shared: dict[str, tf.TensorSpec] | None = None,
-    example_weights: tf.TensorSpec | None = None,
     jit_compile: bool = False,
   ):
     self.stage = stage
@@ -118,31 +116,22 @@ class StageFunctions:
       pieces = [(i, i + 1) for i in range(count)]
     self._pieces = pieces
     self._segments: list[segment.Segment] = []
-    self._borders: list[stage_lib.Carried] = []
-    outputs, skips = received.outputs, dict(received.skips)
-    reports: list[dict] = [{}, {}, {}]
+    on_the_way = stage_lib.OnTheWay(received)
     for start, end in pieces:
       piece = stage.Slice(start, end)
-      piece_received = stage_lib.Carried(
-        outputs, {name: skips.pop(name) for name in piece.pops}
-      )
       traced = segment.Segment(
         piece,
-        piece_received,
+        on_the_way.Receive(piece),
         NestedMap({name: batch_spec[name] for name in piece.batch_fields}),
         shared=shared,
-        example_weights=example_weights,
         is_first=stage.index == 0 and start == 0,
         is_last=stage.index == num_stages - 1 and end == count,
         jit_compile=jit_compile,
       )
       self._segments.append(traced)
-      outputs = traced.spec.carried.outputs
-      skips.update(traced.spec.carried.skips)
-      for merged, own in zip(reports, traced.spec[1:], strict=True):
-        merged.update(own)
-    self.spec = stage_lib.StageOutputs(
-      stage_lib.Carried(outputs, skips), *reports
+      on_the_way.Send(traced.spec.carried)
+    self.spec = stage_lib.StageOutputs.Join(
+      on_the_way.carried, [piece.spec for piece in self._segments]
     )
     self._places = self._Places()
     self._arriving = set(received.skips)
@@ -190,15 +179,11 @@ class StageFunctions:
     Returns:
       The ForwardResult.
     """
-    skips = dict(arguments.received.skips)
-    received = arguments.received.outputs
-    reports: list[dict] = [{}, {}, {}]
-    borders, residuals = [], None
+    on_the_way = stage_lib.OnTheWay(arguments.received)
+    results, borders, residuals = [], [], None
     last = len(self._segments) - 1
     for i, piece in enumerate(self._segments):
-      received = stage_lib.Carried(
-        received, {name: skips.pop(name) for name in piece.stage.pops}
-      )
+      received = on_the_way.Receive(piece.stage)
       if i:
         borders += self._Border(received)
       piece_arguments = self._PieceArguments(i, arguments, received)
@@ -206,12 +191,10 @@ class StageFunctions:
         result, residuals = piece.Keep(piece_arguments)
       else:
         result = piece.Forward(piece_arguments)
-      received = result.carried.outputs
-      skips.update(result.carried.skips)
-      for merged, own in zip(reports, result[1:], strict=True):
-        merged.update(own)
+      on_the_way.Send(result.carried)
+      results.append(result)
     return ForwardResult(
-      stage_lib.StageOutputs(stage_lib.Carried(received, skips), *reports),
+      stage_lib.StageOutputs.Join(on_the_way.carried, results),
       residuals if self._policy == 'none' else borders,
       residuals if backward_follows else None,
     )
@@ -299,7 +282,7 @@ class StageFunctions:
       ]
       if i < last:
         # Else all segments would be recomputed at once.
-        received = _After(sent, received)
+        received = ordering.After(sent, received)
         residuals = piece.Recompute(
           self._PieceArguments(i, arguments, received)
         )
@@ -348,12 +331,3 @@ def _Ports(carried: stage_lib.Carried) -> list[tuple[str | None, int]]:
     (name, len(segment.Floats(micro_batch.Flatten(nest)[0])))
     for name, nest in nests
   ]
-
-
-def _After(gradients: list[tf.Tensor], nest: Any) -> Any:
-  """`nest`, to be read once `gradients` are there."""
-  # Identities: nothing waits for the results of a call by control dependency.
-  with tf.control_dependencies([tf.identity(g) for g in gradients]):
-    return tf.nest.map_structure(
-      lambda x: None if x is None else tf.identity(x), nest
-    )

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from lingvo_gpipe import nested_map
-from lingvo_gpipe.gpipe import gpipe, micro_batch, stage_functions
+from lingvo_gpipe.gpipe import gpipe, micro_batch, ordering, stage_functions
 from lingvo_gpipe.gpipe import stage as stage_lib
 
 NestedMap = nested_map.NestedMap
@@ -58,10 +58,8 @@ def ComputeGradients(
       weight = tf.zeros([])
       for i in range(num_micro_batches):
         # As in the loop: one micro-batch at a time.
-        with tf.control_dependencies([tf.identity(x) for x in sums[:1]]):
-          here = tf.nest.map_structure(
-            tf.identity, micro_batch.At(split_here, i)
-          )
+        with ordering.Waiting(sums[:1]):
+          here = ordering.Identity(micro_batch.At(split_here, i))
         arguments = stage_functions.Arguments(
           [tf.identity(global_step), tf.constant(i, tf.int64)],
           NestedMap(labels=here.labels),
