@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from absl import app, logging
 from absl import flags as absl_flags
 
-from lingvo_gpipe import user_error
+from lingvo_gpipe import command_line, user_error
 from lingvo_gpipe.jobs import flags
 
 absl_flags.adopt_module_key_flags(flags)
@@ -81,21 +81,6 @@ def _ImportTensorFlow(quiet: bool) -> None:
       os.close(stderr)
 
 
-def _ParseFlags(argv: Sequence[str]) -> list[str]:
-  try:
-    return absl_flags.FLAGS(argv)
-  except absl_flags.Error as e:
-    _ShowError(user_error.UserError(f'{e}; --help lists the flags'))
-    sys.exit(user_error.UserError.EXIT_STATUS)
-  except SystemExit:
-    sys.exit(0)  # After --help, for which absl has 1.
-
-
-def _ShowError(error: user_error.UserError) -> None:
-  print(f'error: {error}', file=sys.stderr, flush=True)
-  logging.debug('in full:', exc_info=error)  # With --verbosity=1.
-
-
 def Main(argv: Sequence[str]) -> int:
   """The program after its flags are parsed.
 
@@ -113,12 +98,13 @@ def Main(argv: Sequence[str]) -> int:
       )
     return Run(flags.FromFlags())
   except user_error.UserError as e:
-    _ShowError(e)
-    return e.EXIT_STATUS
+    status = command_line.ShowError(e)
+    logging.debug('in full:', exc_info=e)  # With --verbosity=1.
+    return status
   except KeyboardInterrupt:
     print('error: aborted; earlier checkpoints stay', file=sys.stderr)
     return 130
 
 
 if __name__ == '__main__':
-  app.run(Main, flags_parser=_ParseFlags)
+  app.run(Main, flags_parser=command_line.ParseFlags)

@@ -6,7 +6,7 @@ import os
 
 from absl.testing import absltest, flagsaver, parameterized
 
-from lingvo_gpipe import trainer, trainer_process
+from lingvo_gpipe import command_line, trainer, trainer_process
 
 _TINY = f'--model={trainer_process.MODELS}.Tiny'
 
@@ -20,7 +20,7 @@ def _Main(*args):
     flagsaver.flagsaver(),
   ):
     try:
-      status = trainer.Main(trainer._ParseFlags(['trainer', *args]))
+      status = trainer.Main(command_line.ParseFlags(['trainer', *args]))
     except SystemExit as e:
       status = e.code
   return status, stderr.getvalue()

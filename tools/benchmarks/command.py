@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 
 from absl import app, flags, logging
 
-from lingvo_gpipe import user_error
+from lingvo_gpipe import command_line, user_error
 
 
 def Run(tool: Callable[[], int]) -> None:
@@ -17,9 +16,7 @@ def Run(tool: Callable[[], int]) -> None:
     tool: returns the exit status. A UserError of it, or of the flags, is shown
       as one line.
   """
-  app.run(
-    lambda argv: _Main(tool, argv), flags_parser=lambda argv: _Parse(argv)
-  )
+  app.run(lambda argv: _Main(tool, argv), flags_parser=command_line.ParseFlags)
 
 
 def _Main(tool: Callable[[], int], argv: Sequence[str]) -> int:
@@ -33,18 +30,4 @@ def _Main(tool: Callable[[], int], argv: Sequence[str]) -> int:
       )
     return tool()
   except user_error.UserError as e:
-    return _Show(e)
-
-
-def _Parse(argv: Sequence[str]) -> list[str]:
-  try:
-    return flags.FLAGS(argv)
-  except flags.Error as e:
-    sys.exit(_Show(user_error.UserError(f'{e}; --help lists the flags')))
-  except SystemExit:
-    sys.exit(0)  # After --help, for which absl has 1.
-
-
-def _Show(error: user_error.UserError) -> int:
-  print(f'error: {error}', file=sys.stderr, flush=True)
-  return error.EXIT_STATUS
+    return command_line.ShowError(e)

@@ -38,6 +38,7 @@ from tools.benchmarks import (
   report,
   stack_flags,
   stack_sizes,
+  timed_steps,
   transformer_stack,
 )
 
@@ -51,9 +52,6 @@ _LINGVO_PYTHON = flags.DEFINE_string(
   sys.executable,
   'Python interpreter that can import Lingvo.',
 )
-_ROUNDS = flags.DEFINE_integer(
-  'rounds', 9, 'Measured steps of each configuration.', lower_bound=1
-)
 _WARMUPS = flags.DEFINE_integer(
   'warmups', 2, 'Steps before these.', lower_bound=0
 )
@@ -62,17 +60,10 @@ OURS = 'lingvo_gpipe'
 
 _COLUMNS = (
   report.Column('framework', 'framework'),
-  report.Column('num_devices', 'K'),
-  report.Column('num_micro_batches', 'M'),
-  report.Column('order', 'schedule'),
-  report.Column('policy', 'recompute'),
-  report.Column('seconds', 's/step', report.Seconds),
-  report.Column('lower', '25%', report.Seconds),
-  report.Column('upper', '75%', report.Seconds),
-  report.Column('tokens_per_second', 'tokens/s', report.Count),
-  report.Column('speedup', 'speed-up', report.Ratio),
+  *timed_steps.CONFIG_COLUMNS,
+  *timed_steps.TIME_COLUMNS,
   report.Column('versus', 'ours/theirs', report.Ratio),
-  report.Column('loss', 'loss', lambda x: f'{x:.6f}'),
+  timed_steps.LOSS_COLUMN,
 )
 
 
@@ -184,15 +175,16 @@ def Rows(
     framework and policy, and how much longer (above 1: slower) ours takes than
     it for the same configuration.
   """
-  seconds = {
-    entry: harness.Summarize([s.seconds for s in taken])
+  own = {
+    entry: timed_steps.Row(entry.config, taken, sizes)
     for entry, taken in samples.items()
   }
+  seconds = {entry: row['seconds'] for entry, row in own.items()}
   rows = []
-  for entry, summary in seconds.items():
+  for entry, median in seconds.items():
     config = entry.config
     alone = [
-      other.median
+      other
       for (framework, c), other in seconds.items()
       if framework == entry.framework
       and c.num_devices == 1
@@ -200,24 +192,17 @@ def Rows(
       == (config.num_micro_batches, config.policy)
     ]
     ours = [
-      mine.median
+      mine
       for (framework, c), mine in seconds.items()
       if framework == OURS and _Same(c, config)
     ]
     rows.append(
       {
         'framework': entry.framework,
-        'name': config.name,
-        **dataclasses.asdict(config),
-        'order': config.order,
-        'seconds': summary.median,
-        'lower': summary.lower,
-        'upper': summary.upper,
-        'all_seconds': [s.seconds for s in samples[entry]],
-        'tokens_per_second': sizes.tokens_per_step / summary.median,
-        'speedup': min(alone) / summary.median if alone else None,
+        **own[entry],
+        'speedup': min(alone) / median if alone else None,
         'versus': (
-          ours[0] / summary.median if ours and entry.framework != OURS else None
+          ours[0] / median if ours and entry.framework != OURS else None
         ),
         'loss': samples[entry][-1].result,
       }
@@ -273,7 +258,7 @@ def Main() -> int:
         missing.append({'framework': f'{framework.name}: not installed'})
     samples = harness.Alternate(
       steps,
-      rounds=_ROUNDS.value,
+      rounds=timed_steps.ROUNDS.value,
       warmups=_WARMUPS.value,
       progress=report.Progress,
     )
@@ -281,10 +266,7 @@ def Main() -> int:
     pipeline.FreeUnused()
   rows = Rows(samples, sizes)
   print(report.Table(_COLUMNS, rows + missing))
-  if stack_flags.OUTPUT.value:
-    report.WriteJson(
-      stack_flags.OUTPUT.value, rows, sizes=sizes.ToJson(), rounds=_ROUNDS.value
-    )
+  timed_steps.WriteOutput(rows, sizes)
   transformer_stack.CheckLosses(
     {f'{row["framework"]} {row["name"]}': row['loss'] for row in rows}
   )

@@ -12,7 +12,6 @@ the share of the step in which devices waited, by their own clocks.
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 from typing import Any
 
@@ -30,6 +29,7 @@ from tools.benchmarks import (
   stack_flags,
   stack_sizes,
   theory,
+  timed_steps,
   transformer_stack,
 )
 
@@ -39,24 +39,14 @@ _UNROLLED = flags.DEFINE_bool(
   'Also measure one partition without the loop: the same stage functions, once '
   'for each micro-batch in the graph.',
 )
-_ROUNDS = flags.DEFINE_integer(
-  'rounds', 9, 'Measured steps of each configuration.', lower_bound=1
-)
 _WARMUPS = flags.DEFINE_integer(
   'warmups', 1, 'Steps before these, besides the first one.', lower_bound=0
 )
 
 _COLUMNS = (
-  report.Column('num_devices', 'K'),
-  report.Column('num_micro_batches', 'M'),
-  report.Column('order', 'schedule'),
-  report.Column('policy', 'recompute'),
+  *timed_steps.CONFIG_COLUMNS,
   report.Column('blocks', 'blocks', lambda x: '+'.join(map(str, x))),
-  report.Column('seconds', 's/step', report.Seconds),
-  report.Column('lower', '25%', report.Seconds),
-  report.Column('upper', '75%', report.Seconds),
-  report.Column('tokens_per_second', 'tokens/s', report.Count),
-  report.Column('speedup', 'speed-up', report.Ratio),
+  *timed_steps.TIME_COLUMNS,
   report.Column('bound', 'bound', report.Ratio),
   report.Column('efficiency', 'efficiency', report.Percent),
   report.Column('bubble', 'bubble', report.Percent),
@@ -64,7 +54,7 @@ _COLUMNS = (
   report.Column('trace', 'trace s', report.Ratio),
   report.Column('first_run', 'first run s', report.Ratio),
   report.Column('nodes', 'nodes', report.Count),
-  report.Column('loss', 'loss', lambda x: f'{x:.6f}'),
+  timed_steps.LOSS_COLUMN,
 )
 
 
@@ -121,7 +111,7 @@ def _Row(
 ) -> dict[str, Any]:
   """What one configuration alone says."""
   config = built.config
-  summary = harness.Summarize([s.seconds for s in samples])
+  row = timed_steps.Row(config, samples, sizes)
   blocks = built.blocks
   bubble = None
   if not config.unrolled:
@@ -135,16 +125,9 @@ def _Row(
       for s in samples
     )
   return {
-    'name': config.name,
-    **dataclasses.asdict(config),
-    'order': config.order,
+    **row,
     'blocks': blocks,
-    'seconds': summary.median,
-    'lower': summary.lower,
-    'upper': summary.upper,
-    'all_seconds': [s.seconds for s in samples],
-    'tokens_per_second': sizes.tokens_per_step / summary.median,
-    'flops_per_second': sizes.flops_per_step / summary.median,
+    'flops_per_second': sizes.flops_per_step / row['seconds'],
     'bound': theory.SpeedupBound(
       config.MakeSchedule(), blocks, config.policies
     ),
@@ -182,16 +165,13 @@ def Main() -> int:
       configs,
       sizes,
       cluster.Connect(workers.addresses).devices,
-      rounds=_ROUNDS.value,
+      rounds=timed_steps.ROUNDS.value,
       warmups=_WARMUPS.value,
       learning_rate=pipeline_flags.LEARNING_RATE.value,
     )
     pipeline.FreeUnused()
   print(report.Table(_COLUMNS, rows))
-  if stack_flags.OUTPUT.value:
-    report.WriteJson(
-      stack_flags.OUTPUT.value, rows, sizes=sizes.ToJson(), rounds=_ROUNDS.value
-    )
+  timed_steps.WriteOutput(rows, sizes)
   return 0
 
 

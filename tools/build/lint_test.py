@@ -22,6 +22,7 @@ _SOURCE_DIRS = ('docs', 'lingvo_gpipe', 'params', 'tasks', 'tools')
 # Modules without an x_test.py beside them, and what tests them. Helpers that
 # only tests use need none: their target says `testonly = True`.
 _TESTED_ELSEWHERE = {
+  'lingvo_gpipe/command_line.py': 'lingvo_gpipe/trainer_error_test.py',
   'lingvo_gpipe/config/params_values.py': 'lingvo_gpipe/hyperparams_test.py',
   'lingvo_gpipe/gpipe/segment.py': (
     'lingvo_gpipe/gpipe/stage_functions_test.py'
