@@ -25,23 +25,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-# A device notes a pass's end while it sends the result, not before: with few
-# cores, what arrives may be in use some hundred microseconds earlier.
+# Clocks of one machine agree; those of several, kept by NTP, to about this.
 TOLERANCE_SECONDS = 1e-3
 
 # Seconds; smaller shifts are rounding errors of sums.
 _ROUNDING = 1e-9
 
-# Columns of the times.
+# Columns of the times. The last one is when gradients left: the seventh, or
+# without it the end of the backward pass.
 _FORWARD_START, _FORWARD_END = 0, 1
-_BACKWARD_START, _BACKWARD_END = 4, 5
+_BACKWARD_START, _GRADIENTS_LEFT = 4, -1
 
 
 class Correction(NamedTuple):
   """Times on one common clock.
 
   Attributes:
-    times: float64 [num_partitions, num_micro_batches, 6].
+    times: float64 [num_partitions, num_micro_batches, 6 or 7].
     shifts: {clock: seconds that were added}, only of clocks that were shifted.
     violation: seconds by which a pass still precedes what it needs; above 0
       where no shifts can help, as when a clock jumped within the step.
@@ -74,8 +74,9 @@ def Correct(
   """Shifts clocks where a pass precedes what it needs.
 
   Args:
-    times: float64 [num_partitions, num_micro_batches, 6], seconds: start and
-      end of each forward pass, recomputation and backward pass.
+    times: float64 [num_partitions, num_micro_batches, 6 or 7], seconds: start
+      and end of each forward pass, recomputation and backward pass, and when
+      its gradients left.
     devices: of the partitions.
     tolerance: seconds that a pass may start too early without any shift.
 
@@ -113,7 +114,7 @@ def _Slack(
     before, after = times[k], times[k + 1]
     between = {
       (k, k + 1): after[:, _FORWARD_START] - before[:, _FORWARD_END],
-      (k + 1, k): before[:, _BACKWARD_START] - after[:, _BACKWARD_END],
+      (k + 1, k): before[:, _BACKWARD_START] - after[:, _GRADIENTS_LEFT],
     }
     for (cause, effect), seconds in between.items():
       edge = clocks[cause], clocks[effect]

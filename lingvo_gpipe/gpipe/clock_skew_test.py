@@ -95,6 +95,16 @@ class CorrectTest(parameterized.TestCase):
     shifts = clock_skew.Correct(times, devices, tolerance=1e-4).shifts
     self.assertAlmostEqual(shifts[_WORKER % 1], 5e-4)
 
+  def testGradientsLeaveBeforeTheEndOfTheirPass(self):
+    times = simulated_times.Uniform('1f1b', 2, 4)
+    early = (times[0, :, 4] - times[1, :, 5]).min() + 0.25
+    times[0, :, 2:5] -= early
+    devices = simulated_times.Workers(2)
+    self.assertAlmostEqual(clock_skew.Correct(times, devices).violation, 0.25)
+    left = times[..., 5:] - 0.5
+    times = np.concatenate([times, left], axis=-1)
+    self.assertEqual(clock_skew.Correct(times, devices).violation, 0.0)
+
   def testClockThatJumps(self):
     """Causality is broken both ways: no shift can mend it."""
     times = simulated_times.Uniform('gpipe', 2, 4)

@@ -78,9 +78,11 @@ class LoopResult(NamedTuple):
     reports: for each partition the sums of what its cells report, a NestedMap
       of statistics, aux_losses, metrics; of the last one also `outputs`, the
       pipeline's WeightedSums.
-    times: for each partition float64 [num_micro_batches, 6], when it ran, in
+    times: for each partition float64 [num_micro_batches, 7], when it ran, in
       seconds since the epoch by its device's clock: start and end of the
-      forward pass, of the recomputation, of the backward pass.
+      forward pass, of the recomputation, of the backward pass; and when the
+      gradients for other partitions left, which is before that end: the last
+      gradients of weights are summed after it.
   """
 
   gradients: list[list[tf.Tensor]]
@@ -210,7 +212,7 @@ class TrainingLoop:
         state.sums.append([tf.zeros(s.shape, s.dtype) for s in data.gradients])
         state.reports.append(_Zeros(self._Reports(k, self._functions[k].spec)))
     state.forward_times = self._Times(2)
-    state.backward_times = self._Times(4)
+    state.backward_times = self._Times(5)
     state.kept = [x.Create() for x in self._kept_rings]
     state.activations = [x.Create() for x in self._activation_rings]
     state.gradients = [x.Create() for x in self._gradient_rings]
@@ -373,8 +375,11 @@ class TrainingLoop:
         received = self._Received(k, index, activations)
       shared = [data.global_step, tf.cast(index, tf.int64)]
       batch = micro_batch.At(data.batch, index)
-      arguments = stage_functions.Arguments(shared, batch, received, data.theta)
-    return arguments, _Clock([index, *micro_batch.Flatten(received)[0]])
+    start = _Clock([index, *micro_batch.Flatten(received)[0]])
+    # The clock is read before anything is computed, not some time among it.
+    received = ordering.After([start], received)
+    arguments = stage_functions.Arguments(shared, batch, received, data.theta)
+    return arguments, start
 
   def _Received(self, k: int, index: tf.Tensor, activations) -> Any:
     outputs = micro_batch.At(self._inputs, index) if k == 0 else None
@@ -430,10 +435,13 @@ class TrainingLoop:
     }
     arrived = [g for flat in gradients.values() for g in flat]
     begin = _Clock([recomputed, *arrived])
+    gradients = {
+      name: ordering.After([begin], flat) for name, flat in gradients.items()
+    }
     result = functions.Backward(arguments, kept, residuals, gradients)
-    end = self._Return(k, result, begin, state)
+    end, left = self._Return(k, result, begin, state)
     state.backward_times[k] = state.backward_times[k].write(
-      index, tf.stack([start, recomputed, begin, end])
+      index, tf.stack([start, recomputed, begin, end, left])
     )
 
   def _Both(self, k: int, index: tf.Tensor, state: NestedMap) -> None:
@@ -449,12 +457,12 @@ class TrainingLoop:
     middle = _Clock([start, *tf.nest.flatten(reports.outputs)])
     residuals = ordering.After([middle], forward.residuals)
     result = functions.Backward(arguments, forward.kept, residuals, {})
-    end = self._Return(k, result, middle, state)
+    end, left = self._Return(k, result, middle, state)
     state.forward_times[k] = state.forward_times[k].write(
       index, tf.stack([start, middle])
     )
     state.backward_times[k] = state.backward_times[k].write(
-      index, tf.stack([middle, middle, middle, end])
+      index, tf.stack([middle, middle, middle, end, left])
     )
 
   def _Send(
@@ -475,8 +483,8 @@ class TrainingLoop:
     result: stage_functions.StageGradients,
     begin: tf.Tensor,
     state: NestedMap,
-  ) -> tf.Tensor:
-    """Adds and sends gradients; returns when that was done."""
+  ) -> tuple[tf.Tensor, tf.Tensor]:
+    """Adds and sends gradients; returns when it was through, and had sent."""
     for i, gradient in result.weights:
       state.sums[k][i] = _AddGradient(state.sums[k][i], gradient)
     sent = []
@@ -484,12 +492,13 @@ class TrainingLoop:
       if edge.target == k:
         state.returning[e] = result.received[edge.name]
         sent += state.returning[e]
-    end = _Clock([begin, *state.sums[k], *sent])
+    left = _Clock([begin, *sent])
     for e, edge in enumerate(self._edges):
       if edge.target == k:
-        state.returning[e] = ordering.After([end], state.returning[e])
+        state.returning[e] = ordering.After([left], state.returning[e])
+    end = _Clock([left, *state.sums[k]])
     state.busy_until[self._Device(k)] = end
-    return end
+    return end, left
 
 
 def _Copy(state: NestedMap) -> NestedMap:

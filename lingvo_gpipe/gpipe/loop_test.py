@@ -229,13 +229,17 @@ class ClockTest(parameterized.TestCase, tf.test.TestCase):
     )
     step = _Step(net)
     times = np.stack(step(batch, tf.constant(0, tf.int64)).times)
-    self.assertEqual(times.shape, (3, 4, 6))
+    self.assertEqual(times.shape, (3, 4, 7))
+    times, left = times[..., :6], times[..., 6]
     # In every slot, and from the forward to the backward slot.
     self.assertAllGreaterEqual(np.diff(times, axis=-1), 0.0)
     forward_end, backward_start = times[..., 1], times[..., 4]
     # Stages begin a micro-batch when the one before is through with it.
     self.assertAllGreaterEqual(times[1:, :, 0] - forward_end[:-1], 0.0)
-    self.assertAllGreaterEqual(backward_start[:-1] - times[1:, :, 5], 0.0)
+    self.assertAllGreaterEqual(backward_start[:-1] - left[1:], 0.0)
+    # Gradients leave within the backward pass.
+    self.assertAllGreaterEqual(left - backward_start, 0.0)
+    self.assertAllGreaterEqual(times[..., 5] - left, 0.0)
     # A device does one thing at a time.
     for device in times:
       slots = sorted(

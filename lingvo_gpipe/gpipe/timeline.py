@@ -193,8 +193,9 @@ def FromTimes(
   """The timeline of a step.
 
   Args:
-    times: for each partition float64 [num_micro_batches, 6], see
-      loop.LoopResult. What took no time becomes no event.
+    times: for each partition float64 [num_micro_batches, 7], see
+      loop.LoopResult, or without its last column. What took no time becomes no
+      event.
     devices: of the partitions.
     schedule: name of the schedule.
     policies: of the partitions, or one for all.
@@ -212,22 +213,23 @@ def FromTimes(
   times = np.asarray(np.stack(list(times)), np.float64)
   if isinstance(policies, str):
     policies = [policies] * len(devices)
-  if times.ndim != 3 or times.shape[2] != 2 * len(KINDS) or times.size == 0:
+  size = 2 * len(KINDS)
+  if times.ndim != 3 or times.shape[2] - size not in (0, 1) or not times.size:
     raise ValueError(
       f'times have the shape {times.shape}; they must be [num_partitions, '
-      'num_micro_batches, 6]'
+      f'num_micro_batches, {size + 1}]'
     )
   if not len(times) == len(devices) == len(policies):
     raise ValueError(
       f'times of {len(times)} partitions, {len(devices)} devices and '
       f'{len(policies)} policies: give one of each for a partition'
     )
-  spans = times.reshape([*times.shape[:2], len(KINDS), 2])
+  spans = times[..., :size].reshape([*times.shape[:2], len(KINDS), 2])
   if not np.all(np.isfinite(times)) or np.any(spans[..., 0] > spans[..., 1]):
     raise ValueError('times are not finite, or end before they start')
   # Differences of times since 1970 are exact to a quarter of a microsecond.
   corrected = clock_skew.Correct(times - times.min(), devices, tolerance)
-  spans = corrected.times.reshape(spans.shape)
+  spans = corrected.times[..., :size].reshape(spans.shape)
   lasting = spans[..., 1] > spans[..., 0]
   if not lasting.any():
     raise ValueError('times show no pass that took any time')
