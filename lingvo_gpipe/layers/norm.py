@@ -16,7 +16,7 @@ WeightInit = base_layer.WeightInit
 
 
 class _Norm(base_layer.BaseLayer):
-  """What both have in common: a scale and an offset per channel."""
+  """What both have in common: a scale, and an offset, per channel."""
 
   @classmethod
   def Params(cls) -> hyperparams.InstantiableParams:
@@ -27,9 +27,12 @@ class _Norm(base_layer.BaseLayer):
 
   def __init__(self, params: hyperparams.InstantiableParams):
     super().__init__(params)
-    shape = (self.params.dim,)
-    self.CreateVariable('gamma', WeightParams(shape, WeightInit.Constant(1.0)))
-    self.CreateVariable('beta', WeightParams(shape, WeightInit.Constant(0.0)))
+    self._CreateChannels('gamma', 1.0)
+
+  def _CreateChannels(self, name: str, value: float, **kwargs) -> None:
+    """Declares a weight [dim] that starts as `value`."""
+    weight = WeightParams((self.params.dim,), WeightInit.Constant(value))
+    self.CreateVariable(name, weight, **kwargs)
 
   @property
   def dtype(self) -> tf.DType:
@@ -77,9 +80,9 @@ class BatchNorm(_Norm):
     p = self.params
     if not 0.0 <= p.decay < 1.0:
       raise ValueError(f'{self.path}: decay={p.decay} must be in [0, 1)')
-    for name, value in (('moving_mean', 0.0), ('moving_variance', 1.0)):
-      weight = WeightParams((p.dim,), WeightInit.Constant(value))
-      self.CreateVariable(name, weight, trainable=False)
+    self._CreateChannels('beta', 0.0)
+    self._CreateChannels('moving_mean', 0.0, trainable=False)
+    self._CreateChannels('moving_variance', 1.0, trainable=False)
 
   def FProp(self, theta: NestedMap, inputs: tf.Tensor) -> tf.Tensor:
     """Normalizes each channel.
@@ -180,21 +183,68 @@ class LayerNorm(_Norm):
   def Params(cls) -> hyperparams.InstantiableParams:
     p = super().Params()
     p.epsilon = 1e-6
+    p.Define('use_bias', True, 'Whether beta is added.')
     return p
+
+  def __init__(self, params: hyperparams.InstantiableParams):
+    super().__init__(params)
+    if self.params.use_bias:
+      self._CreateChannels('beta', 0.0)
 
   def FProp(self, theta: NestedMap, inputs: tf.Tensor) -> tf.Tensor:
     """Normalizes each vector.
 
     Args:
-      theta: gamma and beta, each [dim].
+      theta: gamma and, with use_bias, beta, each [dim].
       inputs: [..., dim].
 
     Returns:
       The outputs, of the inputs' shape and dtype.
     """
     self._CheckInputs(inputs)
-    values = tf.cast(inputs, theta.gamma.dtype)
-    mean, variance = tf.nn.moments(values, [-1], keepdims=True)
-    inverse = tf.math.rsqrt(variance + self.params.epsilon)
-    outputs = (values - mean) * inverse * theta.gamma + theta.beta
-    return tf.cast(outputs, inputs.dtype)
+    weights = [theta.gamma, theta.beta] if 'beta' in theta else [theta.gamma]
+    return _NormalizeVectors(inputs, weights, self.params.epsilon)
+
+
+def _NormalizeVectors(
+  inputs: tf.Tensor, weights: list[tf.Tensor], epsilon: float
+) -> tf.Tensor:
+  """LayerNorm with its gradient written out, half as long as a derived one.
+
+  Args:
+    inputs: [..., dim].
+    weights: gamma, or gamma and beta.
+    epsilon: added to the variance.
+
+  Returns:
+    The outputs, of the inputs' shape and dtype.
+  """
+
+  # What has a gradient is an argument: custom_gradient sees nothing else.
+  @tf.custom_gradient
+  def _Normalize(inputs, gamma, *beta):
+    x = tf.cast(inputs, gamma.dtype)
+    centered = x - tf.reduce_mean(x, -1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centered), -1, keepdims=True)
+    inverse = tf.math.rsqrt(variance + epsilon)
+    normed = centered * inverse
+
+    def _Gradient(dy):
+      dy = tf.cast(dy, gamma.dtype)
+      slopes = dy * gamma
+      dx = inverse * (
+        slopes
+        - tf.reduce_mean(slopes, -1, keepdims=True)
+        - normed * tf.reduce_mean(slopes * normed, -1, keepdims=True)
+      )
+      rows = list(range(inputs.shape.rank - 1))
+      dgamma = tf.reduce_sum(dy * normed, rows)
+      dbeta = [tf.reduce_sum(dy, rows) for _ in beta]
+      return tf.cast(dx, inputs.dtype), dgamma, *dbeta
+
+    outputs = normed * gamma
+    if beta:
+      outputs += beta[0]
+    return tf.cast(outputs, inputs.dtype), _Gradient
+
+  return _Normalize(inputs, *weights)

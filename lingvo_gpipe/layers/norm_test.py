@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import parameterized
 
-from lingvo_gpipe import base_layer, fprop_context
+from lingvo_gpipe import base_layer, fprop_context, nested_map
 from lingvo_gpipe.layers import gradient_check, norm
 
 
@@ -208,16 +208,24 @@ class BatchNormTest(tf.test.TestCase, parameterized.TestCase):
       _Layer(decay=1.0)
 
 
-class LayerNormTest(tf.test.TestCase):
-  def testFProp(self):
-    layer = _Layer(norm.LayerNorm)
+class LayerNormTest(tf.test.TestCase, parameterized.TestCase):
+  @parameterized.product(
+    shape=[(3,), (5, 3), (2, 4, 3), (2, 1, 2, 3)], use_bias=[False, True]
+  )
+  def testFProp(self, shape, use_bias):
+    layer = _Layer(norm.LayerNorm, use_bias=use_bias)
     theta = gradient_check.RandomTheta(layer)
-    x = gradient_check.Draw([2, 4, 3], 1)
+    x = gradient_check.Draw(shape, 1)
     array = x.numpy()
     mean, variance = array.mean(-1, keepdims=True), array.var(-1, keepdims=True)
-    expected = (array - mean) / np.sqrt(variance + 1e-6)
-    expected = expected * theta.gamma.numpy() + theta.beta.numpy()
+    expected = (array - mean) / np.sqrt(variance + 1e-6) * theta.gamma.numpy()
+    if use_bias:
+      expected += theta.beta.numpy()
     self.assertAllClose(layer.FProp(theta, x), expected)
+
+  def testNoBias(self):
+    layer = _Layer(norm.LayerNorm, use_bias=False)
+    self.assertEqual(list(layer.VariableSpecs()), ['gamma'])
 
   def testHalfPrecision(self):
     layer = _Layer(norm.LayerNorm, dtype=tf.bfloat16)
@@ -230,9 +238,52 @@ class LayerNormTest(tf.test.TestCase):
       tf.cast(outputs, tf.float32), [[-1.22474, 0.0, 1.22474]], 0.01
     )
 
-  def testGradients(self):
-    x = gradient_check.Draw([2, 4, 3], 1)
-    gradient_check.AssertGradients(self, _Layer(norm.LayerNorm), x)
+  def testHalfPrecisionGradients(self):
+    # Those of the weights are sums of many and stay in float32.
+    layer = _Layer(norm.LayerNorm, dtype=tf.float32, fprop_dtype=tf.bfloat16)
+    x = tf.cast(gradient_check.Draw([1000, 3], 1), tf.bfloat16)
+    theta = layer.theta
+    with tf.GradientTape() as tape:
+      tape.watch([x, theta])
+      objective = tf.reduce_sum(tf.cast(layer.FProp(theta, x), tf.float32))
+    dx, dtheta = tape.gradient(objective, [x, theta])
+    self.assertEqual(dx.dtype, tf.bfloat16)
+    self.assertEqual(dtheta.beta.dtype, tf.float32)
+    self.assertAllEqual(dtheta.beta, [1000.0] * 3)
+
+  @parameterized.product(
+    shape=[(3,), (5, 3), (2, 4, 3), (2, 1, 2, 3)], use_bias=[False, True]
+  )
+  def testGradients(self, shape, use_bias):
+    x = gradient_check.Draw(shape, 1)
+    layer = _Layer(norm.LayerNorm, use_bias=use_bias, epsilon=0.01)
+    gradient_check.AssertGradients(self, layer, x)
+
+  def testGradientsInAGraphOfItsOwn(self):
+    # As the segments of a pipeline differentiate.
+    layer = _Layer(norm.LayerNorm)
+    theta = gradient_check.RandomTheta(layer)
+    x, dy = (gradient_check.Draw([2, 4, 3], i) for i in (1, 2))
+
+    def _Differentiate(x, gamma, beta, dy):
+      outputs = layer.FProp(nested_map.NestedMap(gamma=gamma, beta=beta), x)
+      return tf.gradients(outputs, [x, gamma, beta], dy)
+
+    arguments = [x, theta.gamma, theta.beta, dy]
+    specs = [tf.TensorSpec(a.shape, a.dtype) for a in arguments]
+    wrapped = tf.compat.v1.wrap_function(_Differentiate, specs)
+    with tf.GradientTape() as tape:
+      tape.watch([x, theta])
+      outputs = layer.FProp(theta, x)
+    dx, dtheta = tape.gradient(outputs, [x, theta], dy)
+    for value, expected in zip(
+      wrapped(*arguments), [dx, dtheta.gamma, dtheta.beta], strict=True
+    ):
+      self.assertAllClose(value, expected, 1e-12, 1e-12)
+
+  def testErrors(self):
+    with self.assertRaisesRegex(ValueError, 'norm: .* end in 4, but dim=3'):
+      _Layer(norm.LayerNorm)(gradient_check.Draw([2, 4], 1))
 
 
 if __name__ == '__main__':

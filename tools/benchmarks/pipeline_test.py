@@ -41,7 +41,7 @@ class PipelineTest(absltest.TestCase):
         self.assertLen(set(built.plan.devices), config.num_devices)
         self.assertLen(result.times, config.num_partitions)
         for times in result.times:
-          self.assertEqual(times.shape, (config.num_micro_batches, 6))
+          self.assertEqual(times.shape, (config.num_micro_batches, 7))
           self.assertLess(np.ptp(times), 60.0)
     expected = losses[configs[0]]
     self.assertLess(expected[1], expected[0])

@@ -9,78 +9,22 @@ import numpy as np
 import tensorflow as tf
 
 from lingvo_gpipe import base_layer, metrics, nested_map, user_error
+from lingvo_gpipe.layers import transformer
 from tools.benchmarks import stack_sizes
 
 NestedMap = nested_map.NestedMap
-WeightParams = base_layer.WeightParams
-WeightInit = base_layer.WeightInit
 
-_EPSILON = 1e-6
+# Where the weights of WeightArrays are in a block.
+_PATHS = {
+  'qkv': 'attention.qkv.w',
+  'post': 'attention.post.w',
+  'hidden': 'feed_forward.hidden.w',
+  'output': 'feed_forward.output.w',
+  'attention_scale': 'attention_norm.gamma',
+  'ffn_scale': 'feed_forward_norm.gamma',
+}
 # float32 sums in other orders.
 _LOSS_TOLERANCE = 1e-4
-
-
-@tf.custom_gradient
-def LayerNorm(x, scale):
-  mean = tf.reduce_mean(x, -1, keepdims=True)
-  centered = x - mean
-  inverse = tf.math.rsqrt(
-    tf.reduce_mean(tf.square(centered), -1, keepdims=True) + _EPSILON
-  )
-  normed = centered * inverse
-
-  def _Gradient(dy):
-    dn = dy * scale
-    dx = inverse * (
-      dn
-      - tf.reduce_mean(dn, -1, keepdims=True)
-      - normed * tf.reduce_mean(dn * normed, -1, keepdims=True)
-    )
-    return dx, tf.reduce_sum(dy * normed, [0, 1])
-
-  return normed * scale, _Gradient
-
-
-class Block(base_layer.BaseLayer):
-  """A pre-norm Transformer block without biases."""
-
-  @classmethod
-  def Params(cls):
-    p = super().Params()
-    p.Define('model_dim', 0, 'Width of inputs and outputs.')
-    p.Define('ffn_dim', 0, 'Width of the hidden layer.')
-    p.Define('heads', 1, 'Of attention.')
-    return p
-
-  def __init__(self, params):
-    super().__init__(params)
-    p = self.params
-    d = p.model_dim
-    for name, shape in (
-      ('qkv', (d, 3 * d)),
-      ('post', (d, d)),
-      ('hidden', (d, p.ffn_dim)),
-      ('output', (p.ffn_dim, d)),
-    ):
-      self.CreateVariable(name, WeightParams(shape))
-    for name in ('attention_scale', 'ffn_scale'):
-      self.CreateVariable(name, WeightParams((d,), WeightInit.Constant(1.0)))
-
-  def FProp(self, theta, inputs):
-    """[batch, tokens, model_dim] -> the same."""
-    p = self.params
-    batch, tokens, d = inputs.shape
-    rows = [batch * tokens, d]
-    x = tf.reshape(LayerNorm(inputs, theta.attention_scale), rows)
-    qkv = tf.reshape(x @ theta.qkv, [batch, tokens, 3, p.heads, d // p.heads])
-    q, k, v = tf.unstack(tf.transpose(qkv, [2, 0, 3, 1, 4]))
-    q *= (d // p.heads) ** -0.5
-    weights = tf.nn.softmax(tf.matmul(q, k, transpose_b=True))
-    x = tf.reshape(tf.transpose(tf.matmul(weights, v), [0, 2, 1, 3]), rows)
-    x = inputs + tf.reshape(x @ theta.post, inputs.shape)
-    y = tf.reshape(LayerNorm(x, theta.ffn_scale), rows)
-    y = tf.nn.relu(y @ theta.hidden) @ theta.output
-    return x + tf.reshape(y, inputs.shape)
 
 
 class MeanSquaredError(base_layer.BaseLayer):
@@ -96,11 +40,13 @@ class MeanSquaredError(base_layer.BaseLayer):
 def Cells(sizes: stack_sizes.Sizes) -> list[Any]:
   """Params of the blocks, and of the loss as the last cell."""
   blocks = [
-    Block.Params().Set(
+    transformer.TransformerBlock.Params().Set(
       name=f'block_{i}',
-      model_dim=sizes.model_dim,
-      ffn_dim=sizes.ffn_dim,
-      heads=sizes.heads,
+      dim=sizes.model_dim,
+      hidden_dim=sizes.ffn_dim,
+      num_heads=sizes.heads,
+      use_bias=False,
+      norm_use_bias=False,
     )
     for i in range(sizes.layers)
   ]
@@ -168,8 +114,8 @@ def AssignWeights(
 ) -> None:
   """Gives the cells' variables the values of WeightArrays."""
   for i, block in enumerate(cells[:-1]):
-    for name, variable in block.items():
-      variable.assign(arrays[f'block_{i}/{name}'])
+    for name, path in _PATHS.items():
+      block.GetItem(path).assign(arrays[f'block_{i}/{name}'])
 
 
 def CheckLosses(losses: Mapping[str, float]) -> None:

@@ -44,28 +44,18 @@ class TransformerStackTest(tf.test.TestCase):
     block = _Instantiate(2)
     arrays = transformer_stack.WeightArrays(_SIZES)
     draw = np.random.default_rng(3)
-    weights = {}
-    for name, variable in block.vars.items():
-      weights[name] = arrays[f'block_2/{name}']
+    weights = {
+      name.removeprefix('block_0/'): array
+      for name, array in arrays.items()
+      if name.startswith('block_0/')
+    }
+    for name, array in weights.items():
       if name.endswith('scale'):
-        weights[name] = draw.uniform(0.5, 2.0, variable.shape)
-      variable.assign(weights[name])
+        array[:] = draw.uniform(0.5, 2.0, array.shape)
+    transformer_stack.AssignWeights([block.vars, None], arrays)
     x = transformer_stack.BatchArrays(_SIZES)['inputs']
     with fprop_context.FPropContext(do_eval=False):
       self.assertAllClose(block(tf.constant(x)), _Block(x, weights), 1e-4, 1e-4)
-
-  def testGradientOfLayerNorm(self):
-    draw = tf.random.stateless_normal
-    x = draw([3, 4, 5], (1, 2), dtype=tf.float64)
-    scale = draw([5], (3, 4), dtype=tf.float64)
-    dy = draw([3, 4, 5], (5, 6), dtype=tf.float64)
-
-    def _Value(x, scale):
-      return tf.reduce_sum(transformer_stack.LayerNorm(x, scale) * dy)
-
-    theirs, numeric = tf.test.compute_gradient(_Value, [x, scale])
-    for a, b in zip(theirs, numeric, strict=True):
-      self.assertAllClose(a, b, 1e-6, 1e-6)
 
   def testLoss(self):
     loss = _Instantiate(-1)
@@ -86,7 +76,9 @@ class TransformerStackTest(tf.test.TestCase):
     self.assertEqual(sum(v.shape.num_elements() for v in variables), 8_320)
     self.assertEqual(_SIZES.params, 8_320)
     transformer_stack.AssignWeights([cell.vars for cell in cells], arrays)
-    self.assertAllEqual(cells[3].vars.hidden, arrays['block_3/hidden'])
+    self.assertAllEqual(
+      cells[3].vars.feed_forward.hidden.w, arrays['block_3/hidden']
+    )
 
   def testArraysAreFixed(self):
     for make in (transformer_stack.BatchArrays, transformer_stack.WeightArrays):
