@@ -14,6 +14,7 @@ name. Most tasks need no class of their own: a model is BaseTask.Params() with
 
 from __future__ import annotations
 
+import collections
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -28,6 +29,19 @@ from lingvo_gpipe.train import learner as learner_lib
 from lingvo_gpipe.train import schedules
 
 NestedMap = nested_map.NestedMap
+
+# What steps are logged with besides their metrics; see jobs/recorder.py.
+_OTHER_NAMES = frozenset(
+  (
+    'step',
+    'skipped',
+    'learning_rate',
+    'grad_norm',
+    'examples_per_second',
+    'input_wait',
+    'lr',
+  )
+)
 
 
 def _TrainParams() -> hyperparams.Params:
@@ -128,7 +142,21 @@ class BaseTask(base_layer.BaseLayer):
     self, batch_spec: NestedMap, devices: Sequence[str] | None = None
   ) -> plan_lib.PipelinePlan:
     """Cuts the network into partitions; see GPipe.Plan."""
-    return self.net.Plan(batch_spec, devices=devices and list(devices))
+    return self.net.Plan(
+      batch_spec,
+      devices=devices and list(devices),
+      state_bytes=self._StateBytes(),
+    )
+
+  def _StateBytes(self) -> list[int]:
+    """Bytes of what training adds to the variables of each cell."""
+    added = collections.Counter()
+    for path, spec in self.StateSpecs().items():
+      added[path.rpartition('/')[0]] += spec.num_bytes
+    return [
+      sum(added[v.path] for v in tf.nest.flatten(cell.VariableSpecs()))
+      for cell in self.net.cells
+    ]
 
   def StateSpecs(self) -> dict[str, Any]:
     """The specs of what the optimizer and averages add to the variables."""
@@ -175,10 +203,15 @@ class BaseTask(base_layer.BaseLayer):
         grad_norm: scalar, of all gradients before clipping.
         update_skipped: bool scalar.
         times: when each partition ran, see loop.LoopResult.
+
+    Raises:
+      ValueError: for a metric called like something else that steps are logged
+        with.
     """
     # Read once: a loop would ask the client for it in every iteration.
     global_step = tf.identity(global_step)
     result = self.net.ComputeGradients(batch, global_step)
+    self._CheckMetricNames(result)
     update = self.learner.Apply(
       self.net.vars,
       result.grads,
@@ -211,6 +244,21 @@ class BaseTask(base_layer.BaseLayer):
       grad_norm=update.grad_norm,
       update_skipped=update.update_skipped,
     )
+
+  def _CheckMetricNames(self, result: NestedMap) -> None:
+    """Names in logs and summaries are unique, or one hides the other.
+
+    What cells report is called by their paths, which metrics cannot be: names
+    of metrics are identifiers.
+    """
+    taken = sorted(_OTHER_NAMES & set(result.metrics))
+    if taken:
+      cell = self.net.cells[-1]
+      raise ValueError(
+        f'{cell.path} ({type(cell).__name__}) returns metrics called '
+        f'{", ".join(taken)}, as something else is that every step is logged '
+        'with; choose other names'
+      )
 
   @tf.autograph.experimental.do_not_convert
   @_NearFirstPartition

@@ -28,10 +28,35 @@ class _Overflow(test_cells.Norm):
     super().ReportStatistics(statistics)
 
 
-def _Task(num_partitions=2, norm=test_cells.Norm, keep_prob=1.0, **train):
+class _Reporting(test_cells.Linear):
+  """Reports the mean of its inputs as a metric."""
+
+  def FProp(self, theta, inputs):
+    self.AddMetric('mean', tf.reduce_sum(inputs), inputs.shape.num_elements())
+    return super().FProp(theta, inputs)
+
+
+class _HeadWithRate(test_cells.Head):
+  """A metric has the name of the learning rate."""
+
+  def FProp(self, theta, inputs, batch):
+    outputs = super().FProp(theta, inputs, batch)
+    outputs.learning_rate = outputs.absolute
+    return outputs
+
+
+def _Task(
+  num_partitions=2,
+  norm=test_cells.Norm,
+  first=test_cells.Linear,
+  head=test_cells.Head,
+  keep_prob=1.0,
+  **train,
+):
   p = base_task.BaseTask.Params().Set(name='task')
   cells = test_cells.Cells(keep_prob=keep_prob)
   cells[1] = norm.Params().Set(name='norm', dim=4)
+  cells[0].cls, cells[-1].cls = first, head
   p.net.Set(
     cells=cells,
     num_partitions=num_partitions,
@@ -107,6 +132,22 @@ class TrainStepTest(tf.test.TestCase):
     for path in ('task/net/norm/mean', 'task/net/norm/gamma'):
       np.testing.assert_array_equal(after[path], before[path])
 
+  def testReportsWhatCellsReport(self):
+    batch = _Batch()
+    outputs = _Step(_Task(first=_Reporting))(batch, tf.constant(0, tf.int64))
+    self.assertEqual(set(outputs.cell_metrics), {'task/net/linear/mean'})
+    value = outputs.cell_metrics['task/net/linear/mean']
+    # Summed over all micro-batches.
+    self.assertEqual(value.weight, _BATCH_SIZE * 4)
+    self.assertAllClose(value.Mean(), tf.reduce_mean(batch.inputs))
+
+  def testMetricWithATakenName(self):
+    task = _Task(head=_HeadWithRate)
+    with self.assertRaisesRegex(
+      ValueError, r'^task/net/head \(_HeadWithRate\) .* called learning_rate,'
+    ):
+      _Step(task)(_Batch(), tf.constant(0, tf.int64))
+
   def testNamesDoNotDependOnPartitions(self):
     one, two = _Task(num_partitions=1), _Task(num_partitions=2)
     self.assertEqual(_Values(one).keys(), _Values(two).keys())
@@ -168,6 +209,19 @@ class ParamsTest(tf.test.TestCase):
     p.net.cells = test_cells.Cells()
     q = p.Copy().FromText(p.ToText())
     self.assertEqual(p, q)
+
+  def testThePlanCountsSlotsAndAverages(self):
+    sizes = []
+    for decay in (0.0, 0.99):
+      task = _Task(ema__decay=decay)
+      sizes.append(sum(s.memory_bytes for s in task.net.plan.stages))
+      # Momentum's slots, of the weights that are trained.
+      slots = sum(spec.num_bytes for spec in task.StateSpecs().values())
+      self.assertEqual(sum(task._StateBytes()), slots)
+    averages = sum(
+      spec.num_bytes for spec in tf.nest.flatten(task.VariableSpecs())
+    )
+    self.assertEqual(sizes[1] - sizes[0], averages)
 
   def testStateSpecsAreWhatIsCreated(self):
     task = _Task(ema__decay=0.9)

@@ -39,6 +39,9 @@ class CellCost:
     name: of the cell.
     params: trainable parameters.
     param_bytes: bytes of all its variables, the non-trainable ones included.
+    gradient_bytes: bytes of the sums of its gradients; of other cells' weights
+      that it uses, a copy on its device and the gradient.
+    batch_fields: names of the batch's fields that it asks for.
     forward_flops: of the forward pass.
     backward_flops: of the backward pass, without any recomputation.
     activation_bytes: of what the backward pass reads of the forward pass, the
@@ -63,6 +66,8 @@ class CellCost:
   stashed: dict[str, Nest] = dataclasses.field(
     default_factory=dict, compare=False, repr=False
   )
+  gradient_bytes: int = 0
+  batch_fields: tuple[str, ...] = ()
 
 
 def CountCells(
@@ -92,7 +97,7 @@ def CountCells(
   stashed: dict[str, Nest] = {}
   for index, cell in enumerate(cells):
     popped = {n: stashed.pop(n) for n in cell.Pops() if n in stashed}
-    key = _CacheKey(cell, inputs_spec, batch_spec, index, popped)
+    key = (CacheKey(cell, (inputs_spec, popped), batch_spec), index > 0)
     if key not in cache:
       source = f'what cell {index - 1} ({cells[index - 1].path}) returns'
       cache[key], _ = CountCell(
@@ -148,6 +153,7 @@ def CountCell(
       shared=shared or {},
     )
     overrides = _Overrides(cell, inputs_spec)
+    shared = shared or {}
   except Exception as e:
     error = ValueError(
       f'cell {index} ({cell.path}, {type(cell).__name__}) fails on {source}, '
@@ -161,24 +167,38 @@ def CountCell(
     name=cell.params.name,
     params=sum(v.size for v in variables if v.trainable),
     param_bytes=sum(v.num_bytes for v in variables),
+    gradient_bytes=sum(v.num_bytes for v in variables if v.trainable)
+    + 2 * _Bytes(shared[n] for n in cell.UsedWeights() if n in shared),
+    batch_fields=tuple(cell.BATCH_FIELDS),
     input_bytes=_Bytes(_Tensors(inputs_spec)),
     **trace,
   )
   return dataclasses.replace(counted, **overrides), counted.output_spec
 
 
-def _CacheKey(cell, inputs_spec, batch_spec, index, popped) -> Any:
-  """Equal for cells that must have equal costs."""
+def CacheKey(
+  cell: base_layer.BaseLayer,
+  received: Nest,
+  batch_spec: nested_map.NestedMap | None,
+) -> Any:
+  """Equal for cells that must have equal costs on equal inputs.
+
+  Args:
+    cell: the layer.
+    received: nest of TensorSpecs, all that it receives.
+    batch_spec: the micro-batch's fields.
+
+  Returns:
+    Something hashable.
+  """
   fields = {name: (batch_spec or {}).get(name) for name in cell.BATCH_FIELDS}
   return (
     type(cell),
     cell.params.Copy().Set(name='').ToText(),
     cell.dtype,
     cell.fprop_dtype,
-    repr(inputs_spec),
+    repr(received),
     repr(fields),
-    index > 0,
-    repr(popped),
     cell.Stashes(),
     cell.UsedWeights(),
   )

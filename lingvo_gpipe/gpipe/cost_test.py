@@ -132,6 +132,7 @@ class CountCellTest(absltest.TestCase):
         name='cell',
         params=15,
         param_bytes=15 * _FLOAT,
+        gradient_bytes=15 * _FLOAT,
         forward_flops=product,
         backward_flops=2 * product,
         activation_bytes=2 * 3 * _FLOAT,

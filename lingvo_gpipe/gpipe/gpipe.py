@@ -37,6 +37,9 @@ from lingvo_gpipe.gpipe import (
   ordering,
   partition,
   placement,
+  plan_search,
+  policies,
+  profile_cells,
   schedule,
   schedule_table,
   shared_weights,
@@ -100,8 +103,35 @@ class GPipe(base_layer.BaseLayer):
       'rematerialize',
       'partition',
       'What the backward pass computes again: "partition", all of a partition '
-      'from its inputs; "cell", cell by cell, for the least memory; "none". Or '
-      'a list with one of these for each partition.',
+      'from its inputs; "cell", cell by cell, for the least memory; "none"; '
+      '"auto", no more than device_memory demands. Or a list with one of these '
+      'for each partition.',
+    )
+    p.Define(
+      'device_memory',
+      None,
+      'Bytes of a device that its partitions may take, by count: no cut takes '
+      'more. The count leaves out what kernels and TensorFlow itself need, so '
+      'say some 20% less than there is. None: no bound.',
+    )
+    p.Define(
+      'balance',
+      'time',
+      'What the cut makes small: "time" of a step, or "memory" of the largest '
+      'partition.',
+    )
+    p.Define(
+      'transfer_cost',
+      100.0,
+      'FLOPs that a device could do while it sends a byte to another. The '
+      'default suits one processor core and the loopback interface; an '
+      'accelerator has some 300 (NVLink) to 5,000 (data centre network).',
+    )
+    p.Define(
+      'profile_cells',
+      False,
+      'Whether the cut goes by measured times: Plan then runs each kind of '
+      'cell several times (--profile_cells). Else by counted FLOPs.',
     )
     p.Define('jit_compile', False, 'Whether XLA compiles the stages.')
     p.Define('input_field', 'inputs', "The batch's field that cell 0 receives.")
@@ -143,7 +173,13 @@ class GPipe(base_layer.BaseLayer):
           + (f' and num_chunks={p.num_chunks}' if p.num_chunks > 1 else '')
           + '; set only one of the two'
         )
-    plan_lib.Policies(p.rematerialize, self.num_partitions)
+    wanted = policies.Policies(p.rematerialize, self.num_partitions)
+    if policies.AUTO in wanted and p.device_memory is None:
+      raise ValueError(
+        f'{self.path}: rematerialize={p.rematerialize!r} needs to know '
+        'device_memory, the bytes that a partition may take; or use "none", '
+        '"partition" or "cell"'
+      )
     partition.CheckNumPartitions(self.num_partitions, len(p.cells))
     self.CreateChildren('cells', list(p.cells))
     skip_connections.Check(self.cells)
@@ -168,7 +204,10 @@ class GPipe(base_layer.BaseLayer):
   # Planning.
 
   def Plan(
-    self, batch_spec: NestedMap, devices: list[str] | None = None
+    self,
+    batch_spec: NestedMap,
+    devices: list[str] | None = None,
+    state_bytes: list[int] | None = None,
   ) -> plan_lib.PipelinePlan:
     """Cuts the cells into partitions and gives each a device.
 
@@ -179,13 +218,16 @@ class GPipe(base_layer.BaseLayer):
         [batch, ...].
       devices: one for each partition (for each K, where num_chunks is set);
         None takes this process's logical devices.
+      state_bytes: of each cell, what training adds to its variables (the
+        optimizer's slots, averages), for the count of memory; None: nothing.
 
     Returns:
       The plan, kept in `self.plan`.
 
     Raises:
       ValueError: where the batch can't be split, there are fewer devices than
-        partitions, or a cell doesn't accept what the one before it returns.
+        partitions, a cell doesn't accept what the one before it returns, or no
+        cut keeps to device_memory.
     """
     if self._vars is not None:
       raise RuntimeError(
@@ -197,11 +239,9 @@ class GPipe(base_layer.BaseLayer):
     batch_size = micro_batch.BatchSize(batch_spec)
     num_micro_batches = self._NumMicroBatches(batch_size)
     micro_spec = micro_batch.MicroSpecs(batch_spec, num_micro_batches)
+    shared = shared_weights.Specs(self._lenders, self.cells)
     costs = cost.CountCells(
-      self.cells,
-      self._Inputs(micro_spec),
-      micro_spec,
-      shared_weights.Specs(self._lenders, self.cells),
+      self.cells, self._Inputs(micro_spec), micro_spec, shared
     )
     if devices is None:
       devices = placement.LocalDevices(
@@ -211,6 +251,17 @@ class GPipe(base_layer.BaseLayer):
     self._cell_times = [
       partition.CellTime(c.forward_flops, c.backward_flops) for c in costs
     ]
+    transfer_cost = p.transfer_cost
+    if p.profile_cells:
+      counted = self._cell_times
+      self._cell_times = profile_cells.Measure(
+        self.cells, self.FromInputs(micro_spec), micro_spec, shared, devices[0]
+      )
+      # To seconds, by what the device is capable of: its fastest cell.
+      transfer_cost *= min(
+        sum(seconds) / max(sum(flops), 1.0)
+        for seconds, flops in zip(self._cell_times, counted, strict=True)
+      )
     self._plan = plan_lib.MakePlan(
       costs,
       num_partitions=self.num_partitions,
@@ -221,6 +272,16 @@ class GPipe(base_layer.BaseLayer):
       num_micro_batches=num_micro_batches,
       micro_batch_size=batch_size // num_micro_batches,
       rematerialize=p.rematerialize,
+      demands=plan_search.Demands(
+        balance=p.balance,
+        device_memory=p.device_memory,
+        field_bytes={
+          name: micro_batch.Bytes(spec) for name, spec in micro_spec.items()
+        },
+        state_bytes=state_bytes,
+        transfer_cost=transfer_cost,
+        times=self._cell_times if p.profile_cells else None,
+      ),
     )
     return self._plan
 
@@ -236,7 +297,10 @@ class GPipe(base_layer.BaseLayer):
 
   @property
   def cell_times(self) -> list[partition.CellTime]:
-    """The work of each cell that the plan was made with, in FLOPs."""
+    """The work of each cell that the plan was made with.
+
+    In FLOPs, or with `profile_cells` in seconds.
+    """
     return list(self._cell_times)
 
   def _NumMicroBatches(self, batch_size: int) -> int:
@@ -257,7 +321,7 @@ class GPipe(base_layer.BaseLayer):
       )
     return tf.nest.map_structure(self._ToFPropDtype, batch[name])
 
-  def _FromInputs(self, micro_spec: NestedMap) -> stage_lib.OnTheWay:
+  def FromInputs(self, micro_spec: NestedMap) -> stage_lib.OnTheWay:
     """The specs that the first stage receives."""
     return stage_lib.OnTheWay(stage_lib.Carried(self._Inputs(micro_spec), {}))
 
@@ -325,7 +389,7 @@ class GPipe(base_layer.BaseLayer):
     micro_spec = micro_batch.MicroSpecs(
       micro_batch.Specs(batch), num_micro_batches
     )
-    on_the_way = self._FromInputs(micro_spec)
+    on_the_way = self.FromInputs(micro_spec)
     shared = shared_weights.Specs(self._lenders, self.cells)
     for stage in stages:
       traced = stage.Trace(
@@ -361,7 +425,7 @@ class GPipe(base_layer.BaseLayer):
     key = repr(micro_spec)
     if key not in self._traced:
       functions = []
-      on_the_way = self._FromInputs(micro_spec)
+      on_the_way = self.FromInputs(micro_spec)
       shared = shared_weights.Specs(self._lenders, self.cells)
       stages = self._Stages()
       for stage, planned in zip(stages, self.plan.stages, strict=True):

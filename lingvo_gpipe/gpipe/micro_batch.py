@@ -50,6 +50,11 @@ def Specs(nest: Nest) -> Nest:
   )
 
 
+def Bytes(nest: Nest) -> int:
+  """Bytes of a nest of tensors or TensorSpecs with static shapes."""
+  return sum(x.shape.num_elements() * x.dtype.size for x in Flatten(nest)[0])
+
+
 def Placeholders(spec: Nest) -> Nest:
   """Placeholders in the current graph for TensorSpecs; the rest stays."""
 

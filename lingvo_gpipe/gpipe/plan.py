@@ -8,7 +8,14 @@ of a device alternate, its work for a micro-batch counts: F + F + B where it
 re-materializes, F + B on the last partition. With few micro-batches, filling
 and draining count as well, and equal F + B can be better. So both cuts are
 made, a step of each is played through the schedule's table, and the faster one
-is taken.
+is taken. Outputs that need longer to the next device than their partition to be
+computed set the pace as well.
+
+Memory. What a partition takes of its device is counted (partition_memory.py).
+With `device_memory` only cuts count that fit, and the policy 'auto' lets a
+partition compute again no more than that demands: 'none' if it fits, then
+'partition', then 'cell'. With balance='memory' the cut is the one whose largest
+partition takes the least memory, whatever time it takes.
 """
 
 from __future__ import annotations
@@ -17,16 +24,20 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lingvo_gpipe.gpipe import num_micro_batches as num_micro_batches_lib
-from lingvo_gpipe.gpipe import partition, plan_text, schedule_table
+from lingvo_gpipe.gpipe import (
+  partition,
+  plan_search,
+  plan_text,
+  policies,
+)
 from lingvo_gpipe.gpipe import schedule as schedule_lib
+from lingvo_gpipe.gpipe import splits as splits_lib
 
 if TYPE_CHECKING:  # cost imports TensorFlow, which nothing here needs.
   from lingvo_gpipe.gpipe import cost
-
-# What a partition keeps of a micro-batch, and computes again: see
-# stage_functions.py.
-REMATERIALIZE = ('none', 'partition', 'cell')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +50,7 @@ class PartitionPlan:
     first_cell: name.
     last_cell: name.
     device: device string.
-    rematerialize: policy, one of REMATERIALIZE.
+    rematerialize: policy, one of policies.REMATERIALIZE.
     params: trainable parameters.
     param_bytes: of all variables.
     forward_flops: for one micro-batch.
@@ -48,6 +59,7 @@ class PartitionPlan:
     activation_bytes: what the backward pass reads, for one micro-batch.
     stored_bytes: what the policy keeps of all micro-batches in flight.
     sent_bytes: outputs of one micro-batch, to the next partition.
+    memory_bytes: all that is counted on the device: partition_memory.py.
     share: of all FLOPs of a step, from 0 to 1.
   """
 
@@ -65,6 +77,7 @@ class PartitionPlan:
   activation_bytes: int
   stored_bytes: int
   sent_bytes: int
+  memory_bytes: int
   share: float
 
 
@@ -139,6 +152,7 @@ def MakePlan(
   schedule: str = 'gpipe',
   num_devices: int | None = None,
   rematerialize: str | Sequence[str] = 'partition',
+  demands: plan_search.Demands | None = None,
 ) -> PipelinePlan:
   """Plans a pipeline.
 
@@ -148,19 +162,23 @@ def MakePlan(
     num_micro_batches: M.
     micro_batch_size: examples in a micro-batch.
     num_partitions: K; None takes the number of splits, or else of devices.
-    splits: the cut by hand, as of partition.SplitsToPartitions; None finds the
+    splits: the cut by hand, as of splits.SplitsToPartitions; None finds the
       best.
     schedule: name of a schedule of schedule.py.
     num_devices: how many devices the partitions take turns on, for the
       interleaved schedule; None: one for each partition.
-    rematerialize: one of REMATERIALIZE, or one for each partition.
+    rematerialize: one of policies.REMATERIALIZE or AUTO, or one for each
+      partition.
+    demands: None for no further ones.
 
   Returns:
     The plan.
 
   Raises:
-    ValueError: for options that do not fit the cells or each other.
+    ValueError: for options that do not fit the cells or each other, and where
+      no cut keeps to `demands.device_memory`.
   """
+  demands = demands or plan_search.Demands()
   if num_partitions is None:
     num_partitions = len(splits if splits is not None else devices)
   if splits is not None and len(splits) != num_partitions:
@@ -175,40 +193,40 @@ def MakePlan(
       f'{num_partitions} (--worker_split_size): give one for each partition; a '
       'device may be listed more than once'
     )
-  policies = Policies(rematerialize, num_partitions)
+  wanted = policies.Policies(rematerialize, num_partitions)
   table = schedule_lib.MakeSchedule(
     schedule, num_partitions, num_micro_batches, num_devices
   )
-  recompute = Recompute(policies)
-
   names = [c.name for c in costs]
-  times = [partition.CellTime(c.forward_flops, c.backward_flops) for c in costs]
+  search = plan_search.Search(costs, wanted, table, demands)
   if splits is not None:
-    cuts = {'cut by hand': partition.SplitsToPartitions(splits, names)}
+    ranges = splits_lib.SplitsToPartitions(splits, names)
+    cuts = {'cut by hand': ranges}
   else:
-    cuts = {
-      'equal work': partition.Partition(times, num_partitions, recompute),
-      'equal F + B': partition.Partition(
-        times, num_partitions, [False] * num_partitions
-      ),
-    }
+    cuts = search.Cuts()
+  if demands.times is not None:
+    cuts = {f'{cut}, measured': ranges for cut, ranges in cuts.items()}
+  chosen = {cut: search.Chosen(ranges) for cut, ranges in cuts.items()}
   step_times = {
-    cut: CutStepTime(table, times, ranges, recompute)
-    for cut, ranges in cuts.items()
+    cut: search.StepTime(ranges, chosen[cut]) for cut, ranges in cuts.items()
   }
   cut = min(step_times, key=step_times.get)
+  policy, step = chosen[cut], step_times[cut]
+  memory = search.memory.Of(search.slots, policy, cuts[cut])
+  times = search.times
+  recompute = policies.Recompute(policy)
   work = partition.PartitionCosts(times, cuts[cut], recompute)
-  step = step_times[cut]
   in_flight = table.InFlight()
   stages = tuple(
     _PartitionPlan(
       costs[start:end],
       start,
       device=devices[k],
-      policy=policies[k],
+      policy=policy[k],
       recompute=recompute[k],
       in_flight=in_flight[k],
       sends=k < num_partitions - 1,
+      memory_bytes=memory[k],
       share=work[k] / sum(work) if sum(work) else 1 / num_partitions,
     )
     for k, (start, end) in enumerate(cuts[cut])
@@ -222,81 +240,31 @@ def MakePlan(
     micro_batch_size=micro_batch_size,
     schedule=schedule,
     rematerialize=(
-      rematerialize if isinstance(rematerialize, str) else tuple(policies)
+      rematerialize if isinstance(rematerialize, str) else tuple(wanted)
     ),
     cut=cut,
     bubble=table.BubbleFraction(),
     balance=sum(work) / (num_partitions * max(work)) if max(work) else 1.0,
     utilization=busy / (table.num_devices * step) if step else 1.0,
     speedup=plain / step if step else 1.0,
-    warnings=_Warnings(num_partitions, num_micro_batches),
+    warnings=(
+      *_Warnings(num_partitions, num_micro_batches),
+      *_MemoryWarnings(memory, demands.device_memory),
+    ),
   )
 
 
-def Policies(
-  rematerialize: str | Sequence[str], num_partitions: int
-) -> list[str]:
-  """The policy of each partition.
-
-  Args:
-    rematerialize: one of REMATERIALIZE, or one for each partition.
-    num_partitions: K.
-
-  Returns:
-    One of REMATERIALIZE for each.
-
-  Raises:
-    ValueError: for anything else.
-  """
-  one = isinstance(rematerialize, str)
-  policies = [rematerialize] * num_partitions if one else list(rematerialize)
-  unknown = [policy for policy in policies if policy not in REMATERIALIZE]
-  if unknown or len(policies) != num_partitions:
-    raise ValueError(
-      f'rematerialize={rematerialize!r} must be one of '
-      f'{", ".join(REMATERIALIZE)}, or a list of one for each of the '
-      f'{num_partitions} partitions'
-    )
-  return policies
-
-
-def Recompute(policies: Sequence[str]) -> list[bool]:
-  """Which partitions run their forward pass twice.
-
-  The last one keeps what it needs, unless it is to hold one cell's at a time.
-
-  Args:
-    policies: of each partition, one of REMATERIALIZE.
-
-  Returns:
-    One for each partition.
-  """
-  recompute = [policy != 'none' for policy in policies]
-  recompute[-1] = policies[-1] == 'cell'
-  return recompute
-
-
-def CutStepTime(
-  table: schedule_table.Schedule,
-  times: Sequence[partition.CellTime],
-  ranges: Sequence[tuple[int, int]],
-  recompute: Sequence[bool],
-) -> float:
-  """How long a step takes with a cut.
-
-  Args:
-    table: the schedule.
-    times: of the cells.
-    ranges: the cut, (start, end) of cells for each partition.
-    recompute: for each partition, whether it runs its forward pass twice.
-
-  Returns:
-    The time, in the unit of `times`.
-  """
-  forward = [sum(t.forward for t in times[i:j]) for i, j in ranges]
-  backward = [sum(t.backward for t in times[i:j]) for i, j in ranges]
-  again = [f if r else 0 for f, r in zip(forward, recompute, strict=True)]
-  return schedule_lib.StepTime(table, forward, backward, again)
+def _MemoryWarnings(
+  memory: Sequence[int], device_memory: int | None
+) -> tuple[str, ...]:
+  """Of a cut by hand, or by memory, that does not fit."""
+  if device_memory is None or max(memory) <= device_memory:
+    return ()
+  k = int(np.argmax(memory))
+  return (
+    f'partition {k} takes {plan_text.Bytes(memory[k])}, more than '
+    f'device_memory={plan_text.Bytes(device_memory)}',
+  )
 
 
 def _PartitionPlan(
@@ -308,6 +276,7 @@ def _PartitionPlan(
   recompute: bool,
   in_flight: int,
   sends: bool,
+  memory_bytes: int,
   share: float,
 ) -> PartitionPlan:
   def _Sum(field: str) -> int:
@@ -333,6 +302,7 @@ def _PartitionPlan(
     activation_bytes=_Sum('activation_bytes'),
     stored_bytes=in_flight * kept[policy],
     sent_bytes=costs[-1].output_bytes if sends else 0,
+    memory_bytes=memory_bytes,
     share=share,
   )
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 _LEGEND = (
   'Per micro-batch: FLOPs, activations (read by the backward pass), sent '
-  '(outputs to the next partition). Stored: inputs of all micro-batches in '
-  'flight. Weights: all variables, without gradients and optimizer slots.'
+  '(outputs to the next partition). Stored: what is kept of all micro-batches '
+  'in flight. Weights: all variables. Memory: these, with gradients, optimizer '
+  'slots, data and all that is in flight; not the temporaries of kernels.'
 )
 
 _HEADER = (
@@ -36,6 +37,7 @@ _HEADER = (
   'activations',
   'stored',
   'sent',
+  'memory',
   'share',
 )
 # Columns of names.
@@ -86,6 +88,7 @@ def _Row(label: str, stage: plan_lib.PartitionPlan) -> tuple[str, ...]:
     Bytes(stage.activation_bytes),
     Bytes(stage.stored_bytes),
     Bytes(stage.sent_bytes),
+    Bytes(stage.memory_bytes),
     f'{stage.share:.1%}',
   )
 

@@ -90,6 +90,9 @@ class Segment:
     jit_compile: whether XLA compiles the functions.
 
   Attributes:
+    stage: the cells.
+    received: the specs of what they receive.
+    is_last: whether their outputs hold the loss.
     spec: StageOutputs of TensorSpecs.
     kept: TensorSpecs of the residuals.
     backward_reads_received: whether the backward pass needs what the forward
@@ -112,7 +115,7 @@ class Segment:
     self._batch_spec = batch_spec
     self._shared = shared or {}
     self._is_first = is_first
-    self._is_last = is_last
+    self.is_last = is_last
     self._jit_compile = jit_compile
     # Lifted out of whatever graph is being built: functions outlive it.
     with tf.init_scope():
@@ -149,7 +152,7 @@ class Segment:
     self.spec = stage_lib.StageOutputs(
       *(micro_batch.Specs(part) for part in forward)
     )
-    if self._is_last:
+    if self.is_last:
       _CheckTrainable(stage, forward.carried.outputs)
     forward_ops = tf.compat.v1.get_default_graph().get_operations()
     leaves, pack = micro_batch.Flatten(forward)
@@ -180,7 +183,7 @@ class Segment:
     ]
     received = [] if self._is_first else Floats(self._arguments.received)
     with tf.device(self.stage.device):
-      if self._is_last:
+      if self.is_last:
         self._output_gradients, targets = [], [Objective(forward)]
       else:
         targets = Floats(micro_batch.Flatten(forward.carried)[0])

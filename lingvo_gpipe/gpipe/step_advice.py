@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lingvo_gpipe.gpipe import num_micro_batches as num_micro_batches_lib
-from lingvo_gpipe.gpipe import partition, plan
+from lingvo_gpipe.gpipe import partition, plan_search
 from lingvo_gpipe.gpipe import schedule as schedule_lib
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def BetterCut(
   )
 
   def _StepTime(ranges: Sequence[tuple[int, int]]) -> float:
-    return plan.CutStepTime(table, cells, ranges, recompute)
+    return plan_search.CutStepTime(table, cells, ranges, recompute)
 
   present = [tuple(ends) for ends in prediction.ranges]
   # As in plan.py: equal work, and equal passes for fill-drain schedules.

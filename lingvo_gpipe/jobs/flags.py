@@ -91,6 +91,12 @@ _NUM_MICRO_BATCHES = flags.DEFINE_integer(
   'the model says.',
   lower_bound=0,
 )
+_PROFILE_CELLS = flags.DEFINE_boolean(
+  'profile_cells',
+  False,
+  'Cut the cells by measured times: before the start each kind of cell runs '
+  'alone for some seconds at most. Else by counted FLOPs.',
+)
 _MODEL_PARAMS_OVERRIDE = flags.DEFINE_string(
   'model_params_override',
   '',
@@ -140,6 +146,8 @@ class Options:
     worker_memory: limit of each, as text; '' for none.
     timeline: whether to draw a step.
     num_micro_batches: M; 0 leaves it to the model.
+    profile_cells: whether cuts go by measured times; False leaves it to the
+      model.
     model_params_override: text.
     imports: modules to import first.
     max_steps: 0 leaves it to the model.
@@ -157,6 +165,7 @@ class Options:
   worker_memory: str = ''
   timeline: bool = False
   num_micro_batches: int = 0
+  profile_cells: bool = False
   model_params_override: str = ''
   imports: tuple[str, ...] = ()
   max_steps: int = 0
@@ -225,6 +234,7 @@ def FromFlags() -> Options:
     worker_memory=_WORKER_MEMORY.value,
     timeline=_TIMELINE.value,
     num_micro_batches=_NUM_MICRO_BATCHES.value,
+    profile_cells=_PROFILE_CELLS.value,
     model_params_override=_MODEL_PARAMS_OVERRIDE.value,
     imports=tuple(_IMPORT.value),
     max_steps=_MAX_STEPS.value,

@@ -18,7 +18,7 @@ from lingvo_gpipe import (
   user_error,
 )
 from lingvo_gpipe.config import params_override
-from lingvo_gpipe.gpipe import num_micro_batches, partition
+from lingvo_gpipe.gpipe import num_micro_batches, partition, splits
 from lingvo_gpipe.jobs import flags
 
 # Datasets that are evaluated, by their names in results and summaries.
@@ -186,6 +186,7 @@ def _Params(
   wishes = {
     split_flag: ('net.num_partitions', num_partitions),
     '--num_micro_batches': ('net.num_micro_batches', options.num_micro_batches),
+    '--profile_cells': ('net.profile_cells', options.profile_cells),
     '--max_steps': ('train.max_steps', options.max_steps),
     '--saver_max_to_keep': ('train.save_max_to_keep', options.save_max_to_keep),
   }
@@ -215,6 +216,6 @@ def _CheckCells(model: Model) -> None:
   with user_error.Expected(ValueError):
     partition.CheckNumPartitions(model.num_partitions, len(net.cells))
     if net.splits is not None:
-      partition.SplitsToPartitions(
+      splits.SplitsToPartitions(
         net.splits, base_layer.ChildNames('cells', net.cells)
       )

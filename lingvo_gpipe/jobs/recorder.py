@@ -8,11 +8,15 @@ exact values (step_log.py), TensorBoard's summaries and the line of progress.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lingvo_gpipe import hyperparams, user_error
 from lingvo_gpipe.jobs import progress, step_log, step_timing
+
+# Where cells report more, the line of progress leaves them to the log and to
+# TensorBoard: a deep model would make it unreadable.
+_MAX_CELL_METRICS_IN_LINE = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +28,7 @@ class StepRecord:
     loss: the objective.
     metrics: {name: (total, weight)}.
     aux_losses: {name: share of the objective}.
+    cell_metrics: {layer path + '/' + name: (total, weight)}, see AddMetric.
     learning_rate: of the step.
     grad_norm: before clipping.
     skipped: whether the step changed nothing.
@@ -33,6 +38,7 @@ class StepRecord:
   loss: float
   metrics: dict[str, tuple[float, float]]
   aux_losses: dict[str, float]
+  cell_metrics: dict[str, tuple[float, float]]
   learning_rate: float
   grad_norm: float
   skipped: bool
@@ -44,11 +50,12 @@ class StepRecord:
       step=step,
       loss=float(outputs.loss),
       metrics={
-        name: (float(value.total), float(value.weight))
-        for name, value in outputs.metrics.items()
+        name: value
+        for name, value in _FetchSums(outputs.metrics).items()
         if name != 'loss'  # The objective without auxiliary losses.
       },
       aux_losses={k: float(v) for k, v in outputs.aux_losses.items()},
+      cell_metrics=_FetchSums(outputs.cell_metrics),
       learning_rate=float(outputs.learning_rate),
       grad_norm=float(outputs.grad_norm),
       skipped=bool(outputs.update_skipped),
@@ -60,6 +67,11 @@ class StepRecord:
       'loss': self.loss,
       **{k: t / w for k, (t, w) in self.metrics.items() if w},
       **{f'aux_loss/{k}': v for k, v in self.aux_losses.items()},
+      **{
+        f'cell_metric/{k}': t / w
+        for k, (t, w) in self.cell_metrics.items()
+        if w
+      },
       'learning_rate': self.learning_rate,
       'grad_norm': self.grad_norm,
     }
@@ -182,13 +194,30 @@ class Recorder:
       )
 
 
+def _FetchSums(sums: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+  """Reads WeightedSums as (total, weight)."""
+  return {k: (float(v.total), float(v.weight)) for k, v in sums.items()}
+
+
 def _Means(records: list[StepRecord]) -> dict[str, float]:
   """Mean loss and metrics; not a number where all steps were skipped."""
   if not records:
     return {'loss': float('nan')}
   means = {'loss': sum(r.loss for r in records) / len(records)}
-  for name in records[0].metrics:
-    weight = sum(r.metrics[name][1] for r in records)
+  means.update(_MeansOfSums([r.metrics for r in records]))
+  cell_means = _MeansOfSums([r.cell_metrics for r in records])
+  if len(cell_means) <= _MAX_CELL_METRICS_IN_LINE:
+    means.update(cell_means)
+  return means
+
+
+def _MeansOfSums(
+  steps: list[dict[str, tuple[float, float]]],
+) -> dict[str, float]:
+  """Sum of totals over sum of weights; nothing for what had no weight."""
+  means = {}
+  for name in steps[0]:
+    weight = sum(step[name][1] for step in steps)
     if weight:
-      means[name] = sum(r.metrics[name][0] for r in records) / weight
+      means[name] = sum(step[name][0] for step in steps) / weight
   return means

@@ -48,7 +48,9 @@ class RecorderTest(absltest.TestCase):
       show=self._lines.append,
     )
 
-  def _Add(self, rec, step, loss=None, skipped=False, correct=2.0):
+  def _Add(
+    self, rec, step, loss=None, skipped=False, correct=2.0, cell_metrics=None
+  ):
     with self._clock.WaitingForInput():
       self._seconds += 0.25
     with self._clock.Computing():
@@ -60,6 +62,7 @@ class RecorderTest(absltest.TestCase):
         loss=weighted(99.0, 8.0), accuracy=weighted(correct, 8.0)
       ),
       aux_losses={'net/size': 0.5},
+      cell_metrics={k: weighted(*v) for k, v in (cell_metrics or {}).items()},
       learning_rate=0.1,
       grad_norm=2.0,
       update_skipped=skipped,
@@ -132,6 +135,35 @@ class RecorderTest(absltest.TestCase):
     rates = [(step, v) for step, v in self._summaries if 'loss' not in v]
     self.assertEqual(
       rates, [(3, {'examples_per_second': 8.0, 'input_wait': 0.25})]
+    )
+
+  def testCellMetrics(self):
+    rec = self._Recorder()
+    name = 'task/net/moe/dropped'
+    # Steps weigh as much as they hold; one that is skipped not at all.
+    self._Add(rec, 1, cell_metrics={name: (3.0, 4.0)})
+    self._Add(rec, 2, cell_metrics={name: (2.0, 16.0)})
+    nan = float('nan')
+    self._Add(rec, 3, cell_metrics={name: (nan, 9.0)}, skipped=True)
+    self.assertIn(f' accuracy 0.2500 {name} 0.2500 lr ', self._lines[-1])
+    self._Add(rec, 4, cell_metrics={name: (0.0, 0.0)})
+    rec.Flush()
+    records = step_log.Read(self._path)
+    shown = f'cell_metric/{name}'
+    self.assertEqual([r[shown] for r in records[:3]], [0.75, 0.125, None])
+    self.assertNotIn(shown, records[3])  # It had no weight.
+    summaries = {step: v for step, v in self._summaries if 'loss' in v}
+    self.assertEqual(summaries[2][shown], 0.125)
+    self.assertNotIn(shown, summaries[4])
+
+  def testManyCellMetricsStayOutOfTheLine(self):
+    rec = self._Recorder()
+    many = {f'task/net/cell_{i}/load': (i, 1.0) for i in range(5)}
+    for step in range(1, 4):
+      self._Add(rec, step, cell_metrics=many)
+    self.assertNotIn('load', self._lines[-1])
+    self.assertEqual(
+      step_log.Read(self._path)[0]['cell_metric/task/net/cell_4/load'], 4.0
     )
 
   def testNoSummaries(self):

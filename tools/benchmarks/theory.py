@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lingvo_gpipe.gpipe import plan, schedule, schedule_table
+from lingvo_gpipe.gpipe import policies as policies_lib
+from lingvo_gpipe.gpipe import schedule, schedule_table
 
 
 def RecomputedBlocks(
@@ -26,7 +27,7 @@ def RecomputedBlocks(
   Returns:
     A number for each partition.
   """
-  again = plan.Recompute(policies)
+  again = policies_lib.Recompute(policies)
   return [n if r else 0 for n, r in zip(blocks, again, strict=True)]
 
 
