@@ -355,6 +355,15 @@ class BaseLayer:
     """Whether the current forward pass is one of evaluation."""
     return fprop_context.Current().do_eval
 
+  @property
+  def example_weights(self) -> tf.Tensor | None:
+    """float32 [micro_batch]: 1 for examples, 0 for padding; None: no padding.
+
+    Where mini-batches may be padded (GPipe's pad_batches), what a layer sums
+    over examples (statistics, auxiliary losses, metrics) goes by these weights.
+    """
+    return fprop_context.Current().example_weights
+
   def StatelessSeed(self, name: str = '') -> tf.Tensor:
     """A seed for tf.random.stateless_*, new for each micro-batch.
 

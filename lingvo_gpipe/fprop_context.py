@@ -33,6 +33,8 @@ class FPropContext:
     micro_batch: int64 scalar (tensor or int), index within the mini-batch.
     stashed: {name: nest} of skip connections that have begun and not ended.
     shared_weights: {name: tensor} of other cells' weights.
+    example_weights: [micro_batch], 1 for examples and 0 for what only fills up
+      the micro-batch; None where all are examples.
     statistics: {layer path: NestedMap of tensors} reported so far.
     aux_losses: {layer path + '/' + name: scalar total} reported so far.
     metrics: {layer path + '/' + name: WeightedSum} reported so far.
@@ -46,12 +48,14 @@ class FPropContext:
     micro_batch: Any = 0,
     stashed: dict[str, Any] | None = None,
     shared_weights: dict[str, tf.Tensor] | None = None,
+    example_weights: tf.Tensor | None = None,
   ):
     self.do_eval = do_eval
     self.global_step = global_step
     self.micro_batch = micro_batch
     self.stashed = dict(stashed or {})
     self.shared_weights = dict(shared_weights or {})
+    self.example_weights = example_weights
     self.metrics: dict[str, metrics.WeightedSum] = {}
     self.statistics: dict[str, nested_map.NestedMap] = {}
     self.aux_losses: dict[str, tf.Tensor] = {}

@@ -82,7 +82,7 @@ class TrainerErrorTest(parameterized.TestCase):
       'BatchNotDivisible',
       [_TINY, '--num_micro_batches=5'],
       'train data: mini-batch 16 is not divisible into num_micro_batches=5; '
-      'use one of 1, 2, 4, 8, 16$',
+      'set pad_batches=True, or use one of 1, 2, 4, 8, 16$',
     ),
     (
       'EvalBatchNotDivisible',

@@ -16,6 +16,7 @@ micro-batch as a whole (batch norm) or draws random numbers (dropout).
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from typing import Any
 
 import tensorflow as tf
@@ -133,6 +134,18 @@ class GPipe(base_layer.BaseLayer):
       'Whether the cut goes by measured times: Plan then runs each kind of '
       'cell several times (--profile_cells). Else by counted FLOPs.',
     )
+    p.Define(
+      'pad_batches',
+      False,
+      'Whether mini-batches that do not divide into M are filled up; the rows '
+      'added weigh nothing. The last cell must read weights_field. Else they '
+      'are an error.',
+    )
+    p.Define(
+      'weights_field',
+      'weights',
+      "The batch's field of the weights of examples, for pad_batches.",
+    )
     p.Define('jit_compile', False, 'Whether XLA compiles the stages.')
     p.Define('input_field', 'inputs', "The batch's field that cell 0 receives.")
     return p
@@ -182,6 +195,13 @@ class GPipe(base_layer.BaseLayer):
       )
     partition.CheckNumPartitions(self.num_partitions, len(p.cells))
     self.CreateChildren('cells', list(p.cells))
+    last = self.cells[-1]
+    if p.pad_batches and p.weights_field not in last.BATCH_FIELDS:
+      raise ValueError(
+        f'{self.path}: pad_batches needs a last cell that weighs examples, '
+        f'but {last.path} does not read the field {p.weights_field!r} '
+        '(BATCH_FIELDS)'
+      )
     skip_connections.Check(self.cells)
     self._lenders = shared_weights.Find(self.cells)
     self._traced: dict[str, list[stage_functions.StageFunctions]] = {}
@@ -270,7 +290,7 @@ class GPipe(base_layer.BaseLayer):
       schedule=p.schedule,
       num_devices=self.num_devices,
       num_micro_batches=num_micro_batches,
-      micro_batch_size=batch_size // num_micro_batches,
+      micro_batch_size=micro_batch.Size(batch_size, num_micro_batches),
       rematerialize=p.rematerialize,
       demands=plan_search.Demands(
         balance=p.balance,
@@ -310,6 +330,7 @@ class GPipe(base_layer.BaseLayer):
       self.num_partitions,
       num_micro_batches=p.num_micro_batches,
       micro_batch_size=p.micro_batch_size,
+      padded=p.pad_batches,
     )
 
   def _Inputs(self, batch: NestedMap) -> Any:
@@ -419,10 +440,10 @@ class GPipe(base_layer.BaseLayer):
       return ordering.Identity(self._Inputs(split))
 
   def _StageFunctions(
-    self, micro_spec: NestedMap
+    self, micro_spec: NestedMap, padded_from: tuple[int, int] | None
   ) -> list[stage_functions.StageFunctions]:
     """Traces every stage's passes, once for each kind of micro-batch."""
-    key = repr(micro_spec)
+    key = repr((micro_spec, padded_from))
     if key not in self._traced:
       functions = []
       on_the_way = self.FromInputs(micro_spec)
@@ -430,7 +451,7 @@ class GPipe(base_layer.BaseLayer):
       stages = self._Stages()
       for stage, planned in zip(stages, self.plan.stages, strict=True):
         traced = stage_functions.StageFunctions(
-          stage,
+          dataclasses.replace(stage, padded_from=padded_from),
           on_the_way.Receive(stage),
           micro_spec,
           policy=planned.rematerialize,
@@ -442,6 +463,18 @@ class GPipe(base_layer.BaseLayer):
         on_the_way.Send(traced.spec.carried)
       self._traced[key] = functions
     return self._traced[key]
+
+  def _WeighPadding(
+    self, split: NestedMap, padded_from: tuple[int, int]
+  ) -> None:
+    """Sets the weights of rows that only fill up to zero."""
+    name = self.params.weights_field
+    weights = split[name]
+    mask = micro_batch.Mask(
+      *padded_from, tf.range(padded_from[1]), weights.dtype
+    )
+    ones = [1] * (weights.shape.rank - 2)
+    split[name] = weights * tf.reshape(mask, [*mask.shape, *ones])
 
   @tf.autograph.experimental.do_not_convert
   def ComputeGradients(self, batch: NestedMap, global_step: Any) -> NestedMap:
@@ -467,10 +500,16 @@ class GPipe(base_layer.BaseLayer):
     """
     batch = NestedMap(batch)
     self._CheckBatchFields(batch)
-    num_micro_batches = self._NumMicroBatches(micro_batch.BatchSize(batch))
+    batch_size = micro_batch.BatchSize(batch)
+    num_micro_batches = self._NumMicroBatches(batch_size)
     split = micro_batch.Split(batch, num_micro_batches)
+    padded_from = None
+    if batch_size % num_micro_batches:
+      padded_from = batch_size, num_micro_batches
+      self._WeighPadding(split, padded_from)
     functions = self._StageFunctions(
-      micro_batch.MicroSpecs(micro_batch.Specs(batch), num_micro_batches)
+      micro_batch.MicroSpecs(micro_batch.Specs(batch), num_micro_batches),
+      padded_from,
     )
     stages = [traced.stage for traced in functions]
     theta, data = self.theta, []

@@ -141,7 +141,7 @@ class ChecksTest(parameterized.TestCase, tf.test.TestCase):
   def testIndivisibleMiniBatch(self):
     batch = test_cells.Batch(batch_size=30)
     with self.assertRaisesRegex(
-      ValueError, 'mini-batch 30 is not divisible into num_micro_batches=8; use'
+      ValueError, 'mini-batch 30 is not divisible into num_micro_batches=8; set'
     ):
       _Net(batch, num_micro_batches=8)
 

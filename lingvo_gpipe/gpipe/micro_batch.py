@@ -112,16 +112,48 @@ def _LeavesWithPaths(nest: Nest, path: str = '') -> list[tuple[str, Any]]:
   return [leaf for p, v in items for leaf in _LeavesWithPaths(v, p)]
 
 
+def Size(batch_size: int, num_micro_batches: int) -> int:
+  """Rows of a micro-batch; the last ones may have less, and are filled up."""
+  return -(-batch_size // num_micro_batches)
+
+
 def Split(batch: Nest, num_micro_batches: int) -> Nest:
-  """[batch, ...] -> [num_micro_batches, micro_batch, ...], row order kept."""
+  """[batch, ...] -> [num_micro_batches, micro_batch, ...], row order kept.
+
+  Where the last micro-batches are not full, the last row fills them up: values
+  that a model can compute with. See Mask.
+  """
 
   def _Split(x):
     if x is None:
       return None
-    size = x.shape[0] // num_micro_batches
+    size = Size(x.shape[0], num_micro_batches)
+    padding = size * num_micro_batches - x.shape[0]
+    if padding:
+      x = tf.concat([x, tf.repeat(x[-1:], padding, 0)], 0)
     return tf.reshape(x, [num_micro_batches, size, *x.shape[1:]])
 
   return tf.nest.map_structure(_Split, batch)
+
+
+def Mask(
+  batch_size: int, num_micro_batches: int, index: Any, dtype: tf.DType
+) -> tf.Tensor:
+  """[micro_batch] for an index: 1 for rows of the mini-batch, 0 for padding.
+
+  Args:
+    batch_size: rows of the mini-batch.
+    num_micro_batches: M.
+    index: of the micro-batch, integer tensor of any shape, or int.
+    dtype: of the mask.
+
+  Returns:
+    The mask, [..., micro_batch].
+  """
+  size = Size(batch_size, num_micro_batches)
+  rows = tf.cast(index, tf.int64)[..., tf.newaxis] * size
+  rows += tf.range(size, dtype=tf.int64)
+  return tf.cast(rows < batch_size, dtype)
 
 
 def MicroSpecs(batch_spec: Nest, num_micro_batches: int) -> Nest:
@@ -130,7 +162,7 @@ def MicroSpecs(batch_spec: Nest, num_micro_batches: int) -> Nest:
   def _Spec(x):
     if x is None:
       return None
-    size = x.shape[0] // num_micro_batches
+    size = Size(x.shape[0], num_micro_batches)
     return tf.TensorSpec([size, *x.shape[1:]], x.dtype)
 
   return tf.nest.map_structure(_Spec, batch_spec)

@@ -16,6 +16,8 @@ def ChooseNumMicroBatches(
   num_partitions: int,
   num_micro_batches: int | None = None,
   micro_batch_size: int | None = None,
+  *,
+  padded: bool = False,
 ) -> int:
   """M for mini-batches of `batch_size`.
 
@@ -28,9 +30,11 @@ def ChooseNumMicroBatches(
     num_partitions: K.
     num_micro_batches: the wish for M, or None.
     micro_batch_size: the wish for N / M, or None.
+    padded: whether the last micro-batches may be filled up, so that a wish need
+      not divide N.
 
   Returns:
-    M, a divisor of N.
+    M, a divisor of N unless `padded`.
 
   Raises:
     ValueError: for a wish that N cannot fulfil.
@@ -51,13 +55,13 @@ def ChooseNumMicroBatches(
         f'{option}={value} is larger than the mini-batch of {batch_size}; '
         f'use one of {choices}'
       )
-    if batch_size % value:
+    if batch_size % value and not padded:
       raise ValueError(
-        f'mini-batch {batch_size} is not divisible into {option}={value}; '
-        f'use one of {choices}'
+        f'mini-batch {batch_size} is not divisible into {option}={value}; set '
+        f'pad_batches=True, or use one of {choices}'
       )
   if num_micro_batches is not None and micro_batch_size is not None:
-    if num_micro_batches * micro_batch_size != batch_size:
+    if num_micro_batches != -(-batch_size // micro_batch_size):
       raise ValueError(
         f'num_micro_batches={num_micro_batches} of '
         f'micro_batch_size={micro_batch_size} do not make a mini-batch of '
@@ -66,7 +70,7 @@ def ChooseNumMicroBatches(
   if num_micro_batches is not None:
     return num_micro_batches
   if micro_batch_size is not None:
-    return batch_size // micro_batch_size
+    return -(-batch_size // micro_batch_size)
   target = MICRO_BATCHES_PER_PARTITION * num_partitions
   return NearestNumMicroBatches(batch_size, target)
 

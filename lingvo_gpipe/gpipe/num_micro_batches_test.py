@@ -48,14 +48,15 @@ class ChooseNumMicroBatchesTest(parameterized.TestCase):
       num_micro_batches.ChooseNumMicroBatches(30, 2, num_micro_batches=8)
     self.assertEqual(
       str(caught.exception),
-      'mini-batch 30 is not divisible into num_micro_batches=8; use one of '
+      'mini-batch 30 is not divisible into num_micro_batches=8; set '
+      'pad_batches=True, or use one of '
       '1, 2, 3, 5, 6, 10, 15, 30',
     )
 
   @parameterized.parameters(
     ({'num_micro_batches': 64}, 'num_micro_batches=64 is larger than the mini'),
     ({'micro_batch_size': 31}, 'micro_batch_size=31 is larger than the mini'),
-    ({'micro_batch_size': 7}, 'into micro_batch_size=7; use one of 1, 2, 3'),
+    ({'micro_batch_size': 7}, 'into micro_batch_size=7; set pad_batches'),
     ({'num_micro_batches': 0}, 'num_micro_batches=0 must be 1 or more'),
     (
       {'num_micro_batches': 3, 'micro_batch_size': 5},

@@ -35,11 +35,13 @@ def ComputeGradients(
   trainable = [
     v for cell in cells for v in tf.nest.flatten(cell.vars) if v.trainable
   ]
-  size = batch.inputs.shape[0] // num_micro_batches
+  batch_size = batch.inputs.shape[0]
+  # The last micro-batches may be smaller, and the very last empty.
+  size = -(-batch_size // num_micro_batches)
   objective, sums = 0.0, None
   statistics: dict[str, NestedMap] = {}
   with tf.GradientTape() as tape:
-    for i in range(num_micro_batches):
+    for i in range(-(-batch_size // size)):
       part = NestedMap(
         {k: v[i * size : (i + 1) * size] for k, v in batch.items()}
       )

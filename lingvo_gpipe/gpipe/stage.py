@@ -107,12 +107,15 @@ class Stage:
     first_cell: index of its first cell in the whole list.
     cells: the layers.
     device: a device string.
+    padded_from: (rows, M) of mini-batches whose micro-batches are filled up;
+      None: they are not.
   """
 
   index: int
   first_cell: int
   cells: tuple[base_layer.BaseLayer, ...]
   device: str
+  padded_from: tuple[int, int] | None = None
 
   @property
   def batch_fields(self) -> tuple[str, ...]:
@@ -184,6 +187,11 @@ class Stage:
       stashed=dict(received.skips),
       shared_weights=theta.shared,
     )
+    if self.padded_from is not None:
+      with tf.device(self.device):
+        context.example_weights = micro_batch.Mask(
+          *self.padded_from, micro_batch_index, tf.float32
+        )
     inputs = received.outputs
     with tf.device(self.device), context:
       with tf.name_scope(f'partition_{self.index}'):

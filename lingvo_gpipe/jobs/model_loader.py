@@ -153,6 +153,7 @@ def Inputs(model: Model) -> dict[str, base_input.BaseInput]:
       model.num_partitions,
       num_micro_batches=net.num_micro_batches,
       micro_batch_size=net.micro_batch_size,
+      padded=net.pad_batches,
     )
   return inputs
 

@@ -97,13 +97,17 @@ class BatchNorm(_Norm):
     self._CheckInputs(inputs)
     dtype = theta.gamma.dtype
     has_fused_kernel = inputs.shape.rank == 4 and dtype == tf.float32
+    weights = None if self.do_eval else self._ValueWeights(inputs, dtype)
     if self.do_eval:
       mean = tf.cast(theta.moving_mean, dtype)
       variance = tf.cast(theta.moving_variance, dtype)
       if has_fused_kernel:
         return self._Fused(theta, inputs, mean, variance).y
       return self._Composed(theta, inputs, mean, variance)
-    if has_fused_kernel:
+    if weights is not None:
+      mean, variance = _WeightedMoments(tf.cast(inputs, dtype), weights)
+      outputs = self._Composed(theta, inputs, mean, variance)
+    elif has_fused_kernel:
       empty = tf.constant([], tf.float32)
       fused = self._Fused(theta, inputs, empty, empty)
       outputs, mean = fused.y, fused.batch_mean
@@ -114,8 +118,27 @@ class BatchNorm(_Norm):
       axes = list(range(inputs.shape.rank - 1))
       mean, variance = tf.nn.moments(tf.cast(inputs, dtype), axes)
       outputs = self._Composed(theta, inputs, mean, variance)
-    self._Report(theta, inputs, mean, variance)
+    self._Report(theta, inputs, mean, variance, weights)
     return outputs
+
+  def _ValueWeights(self, inputs, dtype) -> tf.Tensor | None:
+    """Of each value of a channel, [batch, ..., 1]; None: all count the same.
+
+    Rows of the inputs may be tokens or patches of the examples, in order.
+    """
+    weights = self.example_weights
+    if weights is None:
+      return None
+    rows, examples = inputs.shape[0], weights.shape[0]
+    if rows is None or rows % examples:
+      raise ValueError(
+        f'{self.path}: inputs {inputs.shape} of a padded micro-batch of '
+        f'{examples} examples: their rows belong to no example, so that '
+        'padding cannot be left out'
+      )
+    weights = tf.repeat(tf.cast(weights, dtype), rows // examples)
+    weights = tf.reshape(weights, [rows] + [1] * (inputs.shape.rank - 1))
+    return tf.broadcast_to(weights, [*inputs.shape[:-1], 1])
 
   def _Composed(self, theta, inputs, mean, variance) -> tf.Tensor:
     outputs = tf.nn.batch_normalization(
@@ -151,8 +174,9 @@ class BatchNorm(_Norm):
       return inputs.shape.num_elements() // self.params.dim
     return tf.cast(tf.size(inputs) // self.params.dim, tf.float32)
 
-  def _Report(self, theta, inputs, mean, variance) -> None:
-    count = tf.cast(self._Count(inputs), mean.dtype)
+  def _Report(self, theta, inputs, mean, variance, weights) -> None:
+    count = self._Count(inputs) if weights is None else tf.reduce_sum(weights)
+    count = tf.cast(count, mean.dtype)
     shifted = mean - tf.cast(theta.moving_mean, mean.dtype)
     moments = [tf.ones_like(mean), shifted, variance + tf.square(shifted)]
     self.ReportStatistics(NestedMap(sums=count * tf.stack(moments)))
@@ -174,6 +198,17 @@ class BatchNorm(_Norm):
     self.vars.moving_variance.assign_add(
       rate * (variance - self.vars.moving_variance)
     )
+
+
+def _WeightedMoments(
+  inputs: tf.Tensor, weights: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Mean and variance of each channel; 0 where nothing has any weight."""
+  axes = list(range(inputs.shape.rank - 1))
+  count = tf.reduce_sum(weights)
+  mean = tf.math.divide_no_nan(tf.reduce_sum(weights * inputs, axes), count)
+  squares = weights * tf.square(inputs - mean)
+  return mean, tf.math.divide_no_nan(tf.reduce_sum(squares, axes), count)
 
 
 class LayerNorm(_Norm):

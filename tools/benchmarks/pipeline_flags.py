@@ -48,7 +48,7 @@ _JIT_COMPILE = flags.DEFINE_bool(
   'jit_compile', False, 'Whether XLA compiles the stages.'
 )
 LEARNING_RATE = flags.DEFINE_float(
-  'learning_rate', 0.01, 'Of SGD.', lower_bound=0.0
+  'learning_rate', 0.001, 'Of SGD.', lower_bound=0.0
 )
 
 _INTERLEAVED = 'interleaved'

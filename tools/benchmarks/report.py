@@ -80,10 +80,12 @@ def WriteJson(
   """Writes rows, settings and the machine to a file.
 
   Args:
-    path: of the file; its folder is made.
+    path: of the file; its folder is made. A relative one is relative to where
+      the command was typed, also under bazel run.
     rows: of the table.
     **settings: further entries of the file's object.
   """
+  path = os.path.join(os.environ.get('BUILD_WORKING_DIRECTORY', ''), path)
   folder = os.path.dirname(path)
   if folder:
     os.makedirs(folder, exist_ok=True)

@@ -2,6 +2,7 @@
 
 import json
 import os
+from unittest import mock
 
 from absl.testing import absltest
 
@@ -41,6 +42,12 @@ class ReportTest(absltest.TestCase):
     self.assertEqual(written['sizes'], {'layers': 8})
     self.assertEqual(written['machine']['cores'], len(os.sched_getaffinity(0)))
     self.assertNotEmpty(written['machine']['processor'])
+
+  def testARelativePathIsRelativeToTheUsersFolder(self):
+    folder = self.create_tempdir().full_path
+    with mock.patch.dict(os.environ, BUILD_WORKING_DIRECTORY=folder):
+      report.WriteJson('a.json', [])
+    self.assertEqual(os.listdir(folder), ['a.json'])
 
 
 if __name__ == '__main__':

@@ -24,7 +24,7 @@ _PATHS = {
   'ffn_scale': 'feed_forward_norm.gamma',
 }
 # float32 sums in other orders.
-_LOSS_TOLERANCE = 1e-4
+_LOSS_TOLERANCE = 1e-5
 
 
 class MeanSquaredError(base_layer.BaseLayer):

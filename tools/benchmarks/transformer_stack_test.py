@@ -91,8 +91,8 @@ class TransformerStackTest(tf.test.TestCase):
     )
 
   def testCheckLosses(self):
-    transformer_stack.CheckLosses({'a': 2.0, 'b': 2.0001})
-    for other in (2.001, float('nan')):
+    transformer_stack.CheckLosses({'a': 2.0, 'b': 2.00001})
+    for other in (2.0001, float('nan')):
       with self.assertRaisesRegex(
         user_error.TrainingError, 'b has the loss .* but a has 2.000000'
       ):
