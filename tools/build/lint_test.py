@@ -37,6 +37,7 @@ _TESTED_ELSEWHERE = {
     'lingvo_gpipe/gpipe/stage_functions_test.py'
   ),
   'lingvo_gpipe/gpipe/failure.py': 'lingvo_gpipe/gpipe/gpipe_test.py',
+  'lingvo_gpipe/gpipe/gpipe_params.py': 'lingvo_gpipe/gpipe/gpipe_test.py',
   'lingvo_gpipe/jobs/step_timing.py': 'lingvo_gpipe/trainer_workers_test.py',
   'lingvo_gpipe/jobs/trainer_job.py': 'lingvo_gpipe/trainer_test.py',
   'tools/launcher/__main__.py': 'tools/bazelw_test.py',
