@@ -62,9 +62,12 @@ class BaseLayer:
     BATCH_FIELDS: names of the batch's fields that this layer, used as a cell,
       asks for. They go straight to its partition, and it is called as
       `FProp(theta, inputs, batch)`.
+    WEIGHS_EXAMPLES: whether its loss, as the last cell, goes by
+      `example_weights`.
   """
 
   BATCH_FIELDS: tuple[str, ...] = ()
+  WEIGHS_EXAMPLES: bool = False
 
   @classmethod
   def Params(cls) -> hyperparams.InstantiableParams:

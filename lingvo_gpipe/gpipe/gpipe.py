@@ -77,11 +77,12 @@ class GPipe(base_layer.BaseLayer):
     partition.CheckNumPartitions(self.num_partitions, len(p.cells))
     self.CreateChildren('cells', list(p.cells))
     last = self.cells[-1]
-    if p.pad_batches and p.weights_field not in last.BATCH_FIELDS:
+    weighs = last.WEIGHS_EXAMPLES or p.weights_field in last.BATCH_FIELDS
+    if p.pad_batches and not weighs:
       raise ValueError(
         f'{self.path}: pad_batches needs a last cell that weighs examples, '
         f'but {last.path} does not read the field {p.weights_field!r} '
-        '(BATCH_FIELDS)'
+        '(BATCH_FIELDS), nor example_weights (WEIGHS_EXAMPLES)'
       )
     skip_connections.Check(self.cells)
     self._lenders = shared_weights.Find(self.cells)
@@ -323,11 +324,15 @@ class GPipe(base_layer.BaseLayer):
     """Traces every stage's passes, once for each kind of micro-batch."""
     key = repr((micro_spec, padded_from))
     if key not in self._traced:
+      self._CheckNumShapes(micro_spec)
       functions = []
       on_the_way = self.FromInputs(micro_spec)
       shared = shared_weights.Specs(self._lenders, self.cells)
       stages = self._Stages()
-      for stage, planned in zip(stages, self.plan.stages, strict=True):
+      jit_compile = gpipe_params.JitCompile(self.params)
+      for k, (stage, planned) in enumerate(
+        zip(stages, self.plan.stages, strict=True)
+      ):
         traced = stage_functions.StageFunctions(
           dataclasses.replace(stage, padded_from=padded_from),
           on_the_way.Receive(stage),
@@ -335,18 +340,30 @@ class GPipe(base_layer.BaseLayer):
           policy=planned.rematerialize,
           num_stages=len(stages),
           shared=shared,
-          jit_compile=self.params.jit_compile,
+          jit_compile=jit_compile[k],
         )
         functions.append(traced)
         on_the_way.Send(traced.spec.carried)
       self._traced[key] = functions
     return self._traced[key]
 
+  def _CheckNumShapes(self, micro_spec: NestedMap) -> None:
+    """Each kind of micro-batch costs seconds of tracing, and memory."""
+    limit = self.params.max_batch_shapes
+    if len(self._traced) >= limit:
+      raise ValueError(
+        f'{self.path}: mini-batches have come in max_batch_shapes={limit} '
+        f'shapes, and now in another one, {micro_spec}; pad sequences to fewer '
+        'lengths (buckets), or raise max_batch_shapes'
+      )
+
   def _WeighPadding(
     self, split: NestedMap, padded_from: tuple[int, int]
   ) -> None:
     """Sets the weights of rows that only fill up to zero."""
     name = self.params.weights_field
+    if name not in split:
+      return
     weights = split[name]
     mask = micro_batch.Mask(
       *padded_from, tf.range(padded_from[1]), weights.dtype

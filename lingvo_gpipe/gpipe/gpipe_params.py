@@ -87,7 +87,18 @@ def Define(p: hyperparams.InstantiableParams) -> None:
     'weights',
     "The batch's field of the weights of examples, for pad_batches.",
   )
-  p.Define('jit_compile', False, 'Whether XLA compiles the stages.')
+  p.Define(
+    'max_batch_shapes',
+    16,
+    'In how many shapes mini-batches may come in training, such as buckets of '
+    'sequence lengths. Each is traced once; one more is an error, lest tracing '
+    'goes on for ever.',
+  )
+  p.Define(
+    'jit_compile',
+    False,
+    'Whether XLA compiles the partitions, or a list with one for each.',
+  )
   p.Define('input_field', 'inputs', "The batch's field that cell 0 receives.")
 
 
@@ -96,6 +107,13 @@ def NumPartitions(p: hyperparams.Params) -> int:
   if p.splits is not None:
     return len(p.splits)
   return p.num_partitions * p.num_chunks
+
+
+def JitCompile(p: hyperparams.Params) -> list[bool]:
+  """Whether XLA compiles each partition."""
+  if isinstance(p.jit_compile, bool):
+    return [p.jit_compile] * NumPartitions(p)
+  return list(p.jit_compile)
 
 
 def Check(p: hyperparams.Params, path: str) -> None:
@@ -139,6 +157,11 @@ def Check(p: hyperparams.Params, path: str) -> None:
         + (f' and num_chunks={p.num_chunks}' if p.num_chunks > 1 else '')
         + '; set only one of the two'
       )
+  if len(JitCompile(p)) != NumPartitions(p):
+    raise ValueError(
+      f'{path}: jit_compile={p.jit_compile} must be True, False, or a list of '
+      f'one for each of the {NumPartitions(p)} partitions'
+    )
   wanted = policies.Policies(p.rematerialize, NumPartitions(p))
   if policies.AUTO in wanted and p.device_memory is None:
     raise ValueError(

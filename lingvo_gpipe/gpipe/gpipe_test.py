@@ -133,6 +133,10 @@ class ChecksTest(parameterized.TestCase, tf.test.TestCase):
     ),
     ({'splits': []}, 'net: splits is empty'),
     ({'rematerialize': 'always'}, "rematerialize='always'"),
+    (
+      {'num_partitions': 3, 'jit_compile': [True, False]},
+      r'jit_compile=\[True, False\] must be.* each of the 3 partitions',
+    ),
   )
   def testWrongParams(self, kwargs, message):
     with self.assertRaisesRegex(ValueError, message):

@@ -21,18 +21,15 @@ What Keras keeps in state, and pipelines can't:
 
 from __future__ import annotations
 
-import collections
 import dataclasses
-import json
 import random
-import re
-from collections.abc import Iterator
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from lingvo_gpipe import base_layer, hyperparams, nested_map, weights
+from lingvo_gpipe.layers import keras_config
 
 NestedMap = nested_map.NestedMap
 
@@ -49,8 +46,6 @@ _OWN_GENERATOR = (
   'for random numbers let it have a keras.random.SeedGenerator as an '
   'attribute, or use layers.dropout.Dropout'
 )
-# Their `dtype` is one, not a policy.
-_HAVE_A_DTYPE = ('InputLayer', '__keras_tensor__')
 _MIXED_POLICIES = {
   (tf.float32, tf.bfloat16): 'mixed_bfloat16',
   (tf.float32, tf.float16): 'mixed_float16',
@@ -74,7 +69,7 @@ class _KerasVariableSpec(weights.VariableSpec):
     described = self.init.initializer
     if callable(described):
       return described(self.shape, dtype=self.dtype.name)
-    described = _Plain(described)
+    described = keras_config.Plain(described)
     config = described['config']
     if 'seed' in config and config['seed'] is None:
       # Else Keras would draw a seed from the state of Python's generator.
@@ -121,9 +116,9 @@ class KerasLayer(base_layer.BaseLayer):
         the layer.
     """
     if input_shape is None:
-      input_shape = _BuiltShape(layer)
+      input_shape = keras_config.BuiltShape(layer)
     try:
-      described = _Plain(keras.layers.serialize(layer))
+      described = keras_config.Plain(keras.layers.serialize(layer))
     except (TypeError, ValueError, NotImplementedError) as e:
       raise ValueError(
         f'the Keras layer {layer.name!r} has no description that text can '
@@ -144,7 +139,7 @@ class KerasLayer(base_layer.BaseLayer):
     self._keras, initializers = self._Build()
     self._seeds = _Without(self._keras.variables, self._keras.weights)
     self._CheckSupported()
-    self.weight_names = tuple(_WeightNames(self._keras))
+    self.weight_names = tuple(keras_config.WeightNames(self._keras))
     for name, variable, initializer in zip(
       self.weight_names, self._keras.weights, initializers, strict=True
     ):
@@ -163,7 +158,9 @@ class KerasLayer(base_layer.BaseLayer):
       The layer, and the initializer of each of its weights.
     """
     p = self.params
-    described = _WithPolicy(_Plain(p.layer), self._Policy())
+    described = keras_config.WithPolicy(
+      keras_config.Plain(p.layer), self._Policy()
+    )
     # Initializers within others, as of the LSTM's bias, are out of reach: they
     # draw their seeds here, from Python's generator.
     generator_state = random.getstate()
@@ -319,14 +316,9 @@ class KerasLayer(base_layer.BaseLayer):
       )
 
 
-def _Plain(value: Any) -> Any:
-  """A copy of plain lists, dicts, strings and numbers."""
-  return json.loads(json.dumps(value))
-
-
 def _Init(initializer: Any) -> hyperparams.Params:
   if isinstance(initializer, keras.initializers.Initializer):
-    initializer = _Plain(keras.initializers.serialize(initializer))
+    initializer = keras_config.Plain(keras.initializers.serialize(initializer))
   p = hyperparams.Params()
   p.Define('method', 'keras', 'Keras initializes.')
   p.Define(
@@ -340,121 +332,3 @@ def _Init(initializer: Any) -> hyperparams.Params:
 def _Without(some: list[Any], others: list[Any]) -> list[Any]:
   excluded = {id(x) for x in others}
   return [x for x in some if id(x) not in excluded]
-
-
-def _BuiltShape(layer: keras.Layer) -> tuple[int, ...]:
-  """The shape of the one input that a layer is built for."""
-  shape = (layer.get_build_config() or {}).get('input_shape')
-  if isinstance(layer, keras.Model) and layer.built:
-    shape = getattr(layer, 'input_shape', shape)
-  if (
-    not isinstance(shape, list | tuple)
-    or not shape
-    or any(d is not None and not isinstance(d, int) for d in shape)
-  ):
-    raise ValueError(
-      f'the Keras layer {layer.name!r} is not built for one input; give '
-      'input_shape, without the batch'
-    )
-  return tuple(shape[1:])
-
-
-def _WithPolicy(described: dict[str, Any], name: str) -> dict[str, Any]:
-  """Another policy in place of the outermost layer's, wherever that stands."""
-  old = described['config'].get('dtype')
-  new = {
-    'module': 'keras',
-    'class_name': 'DTypePolicy',
-    'config': {'name': name},
-    'registered_name': None,
-  }
-  if old is None:
-    # Functional models have none of their own: that of most of their layers.
-    policies = collections.Counter(
-      json.dumps(x) for x in _Policies(described) if isinstance(x, dict)
-    )
-    if not policies:
-      described['config']['dtype'] = new
-      return described
-    old = json.loads(policies.most_common(1)[0][0])
-  compute = keras.DTypePolicy(name).compute_dtype
-  old_name = old['config']['name'] if isinstance(old, dict) else old
-
-  def _Dtype(value: Any, owner: str | None) -> Any:
-    if isinstance(value, dict):
-      return new if value == old else value
-    if owner in _HAVE_A_DTYPE:
-      return compute if tf.as_dtype(value).is_floating else value
-    return name if value == old_name else value
-
-  def _Replaced(value: Any, owner: str | None = None) -> Any:
-    """`owner`: the class whose config `value` is."""
-    if isinstance(value, dict):
-      of = value.get('class_name')
-      return {
-        k: _Dtype(v, owner)
-        if k == 'dtype'
-        else _Replaced(v, of if k == 'config' else None)
-        for k, v in value.items()
-      }
-    if isinstance(value, list):
-      return [_Replaced(v) for v in value]
-    return value
-
-  return _Replaced(described)
-
-
-def _Policies(value: Any) -> Iterator[Any]:
-  """All values that are called dtype."""
-  if isinstance(value, dict):
-    if 'dtype' in value:
-      yield value['dtype']
-    value = list(value.values())
-  if isinstance(value, list):
-    for inner in value:
-      yield from _Policies(inner)
-
-
-def _WeightNames(layer: keras.Layer) -> Iterator[str]:
-  """Names of a layer's weights: of the layers within it, then their own.
-
-  Names that Keras makes up ('dense_7') count the layers of the process; those
-  of checkpoints may not. They are counted anew, from the first of the layer.
-  """
-  made_up = {'variable': 'variable'}
-  for inner in layer._flatten_layers(include_self=False):
-    stem = _SnakeCase(type(inner).__name__)
-    if re.fullmatch(rf'{stem}(_\d+)?', inner.name):
-      made_up[inner.name] = stem
-  renamed: dict[tuple[str, ...], str] = {}
-  counts: collections.Counter = collections.Counter()
-  taken: set[str] = set()
-  for variable in layer.weights:
-    parts = variable.path.split('/')
-    if parts[0] == layer.name:
-      parts = parts[1:]
-    path: tuple[str, ...] = ()
-    for part in parts:
-      where = (*path, part)
-      if where not in renamed:
-        stem = made_up.get(re.sub(r'^variable_\d+$', 'variable', part))
-        count = counts[(path, stem)]
-        counts[(path, stem)] += 1
-        renamed[where] = part
-        if stem is not None:
-          renamed[where] = f'{stem}_{count}' if count else stem
-      path = where
-    name = '_'.join(renamed[tuple(parts[: i + 1])] for i in range(len(parts)))
-    name = re.sub(r'\W', '_', name)
-    unique, count = name, 1
-    while unique in taken:
-      unique = f'{name}_{count}'
-      count += 1
-    taken.add(unique)
-    yield unique
-
-
-def _SnakeCase(name: str) -> str:
-  """The name that Keras gives to layers of a class."""
-  name = re.sub(r'(.)([A-Z][a-z]+)', r'\1_\2', re.sub(r'\W+', '', name))
-  return re.sub(r'([a-z])([A-Z])', r'\1_\2', name).lower()

@@ -21,6 +21,8 @@ class SoftmaxLoss(base_layer.BaseLayer):
   1 - label_smoothing for the label, plus label_smoothing / vocab_size for all.
   """
 
+  WEIGHS_EXAMPLES = True
+
   @classmethod
   def Params(cls) -> hyperparams.InstantiableParams:
     p = super().Params()
@@ -123,6 +125,8 @@ class SoftmaxLoss(base_layer.BaseLayer):
       counted = tf.ones_like(losses)
     else:
       counted = 1.0 - tf.cast(tf.reshape(paddings, [-1]), losses.dtype)
+    if self.example_weights is not None:
+      counted *= self._TokenWeights(losses)
     best = tf.argmax(logits, -1, labels.dtype)
     right = tf.cast(tf.equal(best, labels), losses.dtype)
     return NestedMap(
@@ -130,6 +134,11 @@ class SoftmaxLoss(base_layer.BaseLayer):
       log_pplx=metrics.Weighted(log_pplx, counted),
       accuracy=metrics.Weighted(right, counted),
     )
+
+  def _TokenWeights(self, losses: tf.Tensor) -> tf.Tensor:
+    """[tokens], 0 for those of rows that only fill up the micro-batch."""
+    examples = tf.cast(self.example_weights, losses.dtype)
+    return tf.repeat(examples, losses.shape[0] // examples.shape[0])
 
   def Logits(self, theta: NestedMap, x: tf.Tensor) -> tf.Tensor:
     """Scores of all classes.

@@ -40,6 +40,9 @@ _TESTED_ELSEWHERE = {
   'lingvo_gpipe/gpipe/gpipe_params.py': 'lingvo_gpipe/gpipe/gpipe_test.py',
   'lingvo_gpipe/jobs/step_timing.py': 'lingvo_gpipe/trainer_workers_test.py',
   'lingvo_gpipe/jobs/trainer_job.py': 'lingvo_gpipe/trainer_test.py',
+  'lingvo_gpipe/layers/keras_config.py': (
+    'lingvo_gpipe/layers/keras_layer_test.py'
+  ),
   'tools/launcher/__main__.py': 'tools/bazelw_test.py',
 }
 
