@@ -1,4 +1,4 @@
-"""Runs what docs/tutorial.md shows, as it is written there."""
+"""Runs what tutorial.md and cells.md show, as it is written there."""
 
 import os
 import re
@@ -7,11 +7,11 @@ import sys
 
 from absl.testing import absltest
 
-_TUTORIAL = os.path.join(os.path.dirname(__file__), 'tutorial.md')
+_FOLDER = os.path.dirname(__file__)
 
 
-def _Blocks(language):
-  with open(_TUTORIAL, encoding='utf-8') as f:
+def _Blocks(language, page='tutorial.md'):
+  with open(os.path.join(_FOLDER, page), encoding='utf-8') as f:
     return re.findall(rf'```{language}\n(.*?)```', f.read(), re.DOTALL)
 
 
@@ -50,6 +50,16 @@ class TutorialTest(absltest.TestCase):
     self.assertLess(results[0][-1], 0.5 * results[0][0])
     # "The printed losses stay the same."
     self.assertEqual(results[0], results[1])
+
+  def testTheCellsTrain(self):
+    (code,) = _Blocks('python', 'cells.md')
+    path = self._Save('my_cells.py', code)
+    result = _Run(os.path.dirname(path), path)
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertIn('rematerialize auto (partition, none)', result.stdout)
+    losses = _Losses(result.stdout)
+    self.assertLen(losses, 4)
+    self.assertLess(losses[-1], losses[0] - 0.5)
 
   def testTheRegisteredModelTrains(self):
     path = self._Save('my_models.py', _Blocks('python')[1])

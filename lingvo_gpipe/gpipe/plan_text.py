@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lingvo_gpipe import text_table
+from lingvo_gpipe.gpipe import policies
 
 if TYPE_CHECKING:
   from lingvo_gpipe.gpipe import plan as plan_lib
@@ -62,7 +63,7 @@ def PlanText(plan: plan_lib.PipelinePlan) -> str:
     f'partition{"s"[: plan.num_partitions > 1]} '
     f'({plan.cut}); {plan.num_micro_batches} micro-batches of '
     f'{plan.micro_batch_size}; schedule {plan.schedule}, rematerialize '
-    f'{plan.rematerialize}',
+    f'{_Policies(plan)}',
     *text_table.Aligned(rows, left=_LEFT),
     f'Predicted: bubble {plan.bubble:.1%}, balance {plan.balance:.1%}, '
     f'devices busy {plan.utilization:.1%}, {plan.speedup:.2f} times as fast '
@@ -71,6 +72,15 @@ def PlanText(plan: plan_lib.PipelinePlan) -> str:
     *(f'Warning: {warning}' for warning in plan.warnings),
   ]
   return '\n'.join(lines)
+
+
+def _Policies(plan: plan_lib.PipelinePlan) -> str:
+  """What was asked for, and what became of 'auto'."""
+  asked = plan.rematerialize
+  text = asked if isinstance(asked, str) else ', '.join(asked)
+  if policies.AUTO not in text:
+    return text
+  return f'{text} ({", ".join(s.rematerialize for s in plan.stages)})'
 
 
 def _Row(label: str, stage: plan_lib.PartitionPlan) -> tuple[str, ...]:

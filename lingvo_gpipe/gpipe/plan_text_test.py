@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from absl.testing import absltest, parameterized
 
-from lingvo_gpipe.gpipe import cost, plan, plan_text
+from lingvo_gpipe.gpipe import cost, plan, plan_search, plan_text
 
 
 def _Cost(name, **kwargs):
@@ -78,6 +78,13 @@ class PlanTextTest(absltest.TestCase):
     self.assertStartsWith(lines[5], 'Predicted: bubble 11.1%, balance 50.0%')
     self.assertStartsWith(lines[6], 'Per micro-batch: FLOPs')
     self.assertLen(lines, 7)
+
+  def testSaysWhatBecameOfAuto(self):
+    demands = plan_search.Demands(device_memory=10**9)
+    lines = self._Lines(2, rematerialize='auto', demands=demands)
+    self.assertEndsWith(lines[0], 'rematerialize auto (none, none)')
+    lines = self._Lines(2, rematerialize=['cell', 'none'])
+    self.assertEndsWith(lines[0], 'rematerialize cell, none')
 
   def testColumnsAreAligned(self):
     lines = self._Lines(2)[1:5]
