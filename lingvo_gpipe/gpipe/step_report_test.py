@@ -140,7 +140,8 @@ class FromPlanTest(absltest.TestCase):
         self.name = f'cell_{index}'
         self.forward_flops, self.backward_flops = time
         self.params = self.param_bytes = self.activation_bytes = 1
-        self.input_bytes = self.output_bytes = 1
+        self.input_bytes = self.output_bytes = self.gradient_bytes = 1
+        self.batch_fields = ()
 
     planned = plan.MakePlan(
       [_Cost(i, cell) for i, cell in enumerate(cells)],
