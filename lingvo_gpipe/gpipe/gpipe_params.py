@@ -64,10 +64,11 @@ def Define(p: hyperparams.InstantiableParams) -> None:
   )
   p.Define(
     'transfer_cost',
-    100.0,
+    10.0,
     'FLOPs that a device could do while it sends a byte to another. The '
-    'default suits one processor core and the loopback interface; an '
-    'accelerator has some 300 (NVLink) to 5,000 (data centre network).',
+    'default suits one processor core and the loopback interface: 4 for small '
+    'convolutions, 50 for large matrix products. An accelerator may have some '
+    '300 (NVLink) to 5,000 (data centre network).',
   )
   p.Define(
     'profile_cells',
