@@ -143,6 +143,7 @@ def CountCell(
   Raises:
     ValueError: where the cell cannot be traced; caused by the cell's own error.
   """
+  shared = shared or {}
   try:
     trace = _Trace(
       cell,
@@ -150,10 +151,9 @@ def CountCell(
       batch_spec,
       with_inputs=index > 0,
       popped=popped or {},
-      shared=shared or {},
+      shared=shared,
     )
     overrides = _Overrides(cell, inputs_spec)
-    shared = shared or {}
   except Exception as e:
     error = ValueError(
       f'cell {index} ({cell.path}, {type(cell).__name__}) fails on {source}, '

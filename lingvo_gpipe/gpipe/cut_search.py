@@ -116,17 +116,15 @@ def _Reach(
   """For each partition the first and the last end that it can have."""
   num_cells = len(lower) - 1
   first, last = [num_cells], [0]
-  for _ in range(num_partitions - 1):
+  for _ in range(num_partitions):
     # One cell at least, and at most what the bound allows.
     start = int(np.searchsorted(lower, lower[first[-1]] - bound))
     first.append(max(min(start, first[-1] - 1), 0))
     end = int(np.searchsorted(lower, lower[last[-1]] + bound, 'right')) - 1
     last.append(min(max(end, last[-1] + 1), num_cells))
-  end = int(np.searchsorted(lower, lower[last[-1]] + bound, 'right')) - 1
-  last.append(min(max(end, last[-1] + 1), num_cells))
   return [
     (max(low, k + 1), min(high, num_cells - (num_partitions - 1 - k)))
-    for k, (low, high) in enumerate(zip(first[::-1], last[1:], strict=True))
+    for k, (low, high) in enumerate(zip(first[-2::-1], last[1:], strict=True))
   ]
 
 

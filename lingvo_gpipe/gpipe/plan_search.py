@@ -70,7 +70,11 @@ class Search:
     demands: Demands,
   ):
     self._costs = costs
-    self._wanted = wanted
+    # Policies that each partition may have, from the fastest on.
+    self._allowed = [
+      policies.REMATERIALIZE if policy == policies.AUTO else (policy,)
+      for policy in wanted
+    ]
     self._table = table
     self._demands = demands
     # A device shares its memory among its partitions.
@@ -87,16 +91,8 @@ class Search:
       costs, table.num_micro_batches, demands.field_bytes, demands.state_bytes
     )
 
-  def _Allowed(self, k: int) -> tuple[str, ...]:
-    """Policies that partition k may have, from the fastest on."""
-    return (
-      policies.REMATERIALIZE
-      if self._wanted[k] == policies.AUTO
-      else (self._wanted[k],)
-    )
-
   def _Options(self, k: int, counted: bool) -> list[partition.Option]:
-    is_last = k == len(self._wanted) - 1
+    is_last = k == len(self._allowed) - 1
     return [
       partition.Option(
         counted and policies.Recomputes(policy, is_last),
@@ -116,7 +112,7 @@ class Search:
       known = self._EqualMemory(self._limit)
       if known is None:
         raise ValueError(self._TooLarge())
-    count = len(self._wanted)
+    count = len(self._allowed)
     candidates = {'equal work': True, 'equal F + B': False}
     options = [o for k in range(count) for o in self._Options(k, True)]
     if not any(option.recompute for option in options):
@@ -151,15 +147,11 @@ class Search:
 
     prefix = self.memory.fixed_prefix
     return cut_search.Search(
-      [functools.partial(_Least, k) for k in range(len(self._wanted))],
+      [functools.partial(_Least, k) for k in range(len(self._allowed))],
       prefix,
-      min(most, 2 * prefix[-1] / len(self._wanted)),
+      min(most, 2 * prefix[-1] / len(self._allowed)),
       most,
     )
-
-  @functools.cached_property
-  def _allowed(self) -> list[tuple[str, ...]]:
-    return [self._Allowed(k) for k in range(len(self._wanted))]
 
   def Chosen(self, ranges: Sequence[tuple[int, int]]) -> list[str]:
     """The fastest policy that fits, or the leanest where none does.
@@ -172,10 +164,11 @@ class Search:
         policy: float(self.memory.Bytes(k, self.slots[k], policy, start, end))
         for policy in self._allowed[k]
       }
-      fitting = [p for p, size in sizes.items() if size <= self._limit]
-      if self._demands.balance == 'memory':
-        fitting = []
-      chosen.append(fitting[0] if fitting else min(sizes, key=sizes.get))
+      policy = min(sizes, key=sizes.get)
+      if self._demands.balance == 'time':
+        fitting = (p for p, size in sizes.items() if size <= self._limit)
+        policy = next(fitting, policy)
+      chosen.append(policy)
     return chosen
 
   def StepTime(
