@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lingvo_gpipe.gpipe import schedule_table
+from lingvo_gpipe.gpipe import drain_rows, schedule_table
 
 
 class Ring(NamedTuple):
@@ -157,7 +157,8 @@ def MakeLoopTable(schedule: schedule_table.Schedule) -> LoopTable:
   Each device keeps the schedule's order. A pass takes the first row after those
   of what it needs from other partitions, and after the row of what its device
   did before; a backward pass that follows a forward pass shares its row. The
-  last partition's forward passes wait for their backward passes.
+  last partition's forward passes wait for their backward passes. Fill-drain
+  schedules take some later rows, see drain_rows.py.
 
   Args:
     schedule: the table, one that passes Check.
@@ -192,12 +193,16 @@ def MakeLoopTable(schedule: schedule_table.Schedule) -> LoopTable:
       backward[partition][micro_batch] = row
       free_for_backward[device] = row + 1
     free_for_forward[device] = row + 1
+  forward, backward = np.array(forward), np.array(backward)
+  if schedule.num_devices == num_partitions and np.all(
+    # All but the last run all forward passes first.
+    forward[:last, -1] <= backward[:last, 0]
+  ):
+    backward = drain_rows.Align(forward, backward)
   forward[last] = backward[last]
-  num_rows = max(map(max, backward)) + 1
+  num_rows = backward.max() + 1
   return LoopTable(
-    schedule,
-    _ByRow(np.array(forward), num_rows),
-    _ByRow(np.array(backward), num_rows),
+    schedule, _ByRow(forward, num_rows), _ByRow(backward, num_rows)
   )
 
 

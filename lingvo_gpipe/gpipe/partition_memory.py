@@ -13,8 +13,8 @@ Counted are
   returned   gradients of its outputs, and one micro-batch of outputs
 
 with as many micro-batches in flight as the loop's rings have slots
-(loop_table.py). Not counted is what kernels take for a moment, and what the
-allocator and TensorFlow itself need.
+(loop_table.py). Not counted are skip connections, what kernels take for a
+moment, and what the allocator and TensorFlow itself need.
 """
 
 from __future__ import annotations

@@ -76,9 +76,9 @@ class MakePlanTest(parameterized.TestCase):
         activation_bytes=16,
         stored_bytes=8 * 6,
         sent_bytes=8,
-        # Weights, 8 inputs, what is read beside them; 6 gradients wait while
+        # Weights, 8 inputs, what is read beside them; 2 gradients wait while
         # the partition is filled, and one micro-batch of outputs leaves.
-        memory_bytes=45 + 8 * 6 + (16 - 6) + (6 + 1) * 8,
+        memory_bytes=45 + 8 * 6 + (16 - 6) + (2 + 1) * 8,
         share=120 / 210,
       ),
     )
