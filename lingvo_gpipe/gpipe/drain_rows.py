@@ -7,9 +7,9 @@ at its third micro-batch. Were that in row 3, the first backward pass would wait
 for gradients of all rows up to its own. So the last partition leaves rows out,
 until the rows of different partitions come at the same time:
 
-  row          0  1  2  3  4  5  6  7  8  9        2 partitions, M = 6
+  row          0  1  2  3  4  5    6  7  8  9  10     2 partitions, M = 6
   partition 0  F0 F1 F2 F3 F4 F5B0 B1 B2 B3 B4 B5
-  partition 1  .  FB FB .  .  FB  FB FB FB .  .
+  partition 1  .  FB .  .  .  FB   FB FB FB FB .
 
 with F5 and B0 in one row. Here the second FB in turn waits for F4, which it
 doesn't need, a third of its own length; there is no better table.
@@ -53,6 +53,13 @@ def Align(forward: np.ndarray, backward: np.ndarray) -> np.ndarray:
     for k in reversed(range(last)):
       needed = np.maximum(rows[k + 1] + 1, forward[k, -1])
       rows[k] = _Increasing(np.maximum(rows[k], needed))
+  # No device gets further ahead in rows than it is in time: the runtime keeps
+  # few of them open at once.
+  for i in reversed(range(num_micro_batches - 1)):
+    latest = rows[last, i + 1] - 1
+    if last:
+      latest = min(latest, rows[last - 1, i] - 1)
+    rows[last, i] = max(rows[last, i], min(starts[last, i], latest))
   return rows
 
 
