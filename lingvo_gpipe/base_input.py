@@ -7,16 +7,22 @@ input needs to be saved.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import tensorflow as tf
 
-from lingvo_gpipe import hyperparams, nested_map, weights
+from lingvo_gpipe import hyperparams, nested_map, user_error, weights
 
 NestedMap = nested_map.NestedMap
 
 # Of the cipher that permutes indices; 4 are its default.
 _SHUFFLE_ROUNDS = 8
+
+_DATA_ERROR = 'error in the data'
 
 
 class BaseInput:
@@ -56,6 +62,14 @@ class BaseInput:
     """
     raise NotImplementedError(f'{type(self).__name__}.BatchSpec')
 
+  def BatchSpecs(self) -> list[NestedMap]:
+    """All shapes in which training mini-batches come; see BatchSpec.
+
+    Inputs that pad to a few lengths (buckets) have several; BatchSpec is then
+    the largest, by which partitions are planned.
+    """
+    return [self.BatchSpec()]
+
   def Dataset(self, position: int = 0) -> tf.data.Dataset:
     """Mini-batches from `position` on.
 
@@ -67,6 +81,19 @@ class BaseInput:
       last mini-batch is filled up to batch_size with examples of weight 0.
     """
     raise NotImplementedError(f'{type(self).__name__}.Dataset')
+
+  def ServingSignatures(self) -> dict[str, Any]:
+    """How a model with this input is called once it is exported.
+
+    Returns:
+      {name: export.serving_signature.ServingSignature}, 'serving_default' among
+      them.
+    """
+    raise NotImplementedError(
+      f'{type(self).__name__} has no ServingSignatures, so models with it '
+      'cannot be exported; define the method, see lingvo_gpipe/export/'
+      'serving_signature.py'
+    )
 
   @property
   def num_examples(self) -> int:
@@ -138,20 +165,72 @@ class RandomAccessInput(BaseInput):
     if not p.training:
       inside = place < size
       return tf.where(inside, place, 0), tf.cast(inside, tf.int64)
-    # index_shuffle, the public name of this kernel, takes one seed only.
-    key = weights.Hash64('order', p.random_seed)
-    epoch = place // size
-    indices = tf.raw_ops.RandomIndexShuffle(
-      index=place % size,
-      seed=tf.stack(
-        [tf.fill([p.batch_size], _Int64(k)) for k in divmod(key, 2**32)]
-        + [epoch],
-        axis=1,
-      ),
-      max_index=_Int64(size - 1),
-      rounds=_SHUFFLE_ROUNDS,
-    )
+    indices = EpochOrder(place, size, p.random_seed)
     return indices, tf.ones_like(indices)
+
+
+def EpochOrder(place: tf.Tensor, size: int, seed: int) -> tf.Tensor:
+  """Which example stands at a place of an order without end.
+
+  Every `size` places are an epoch, a permutation of its own.
+
+  Args:
+    place: int64 [n], 0 or more.
+    size: number of examples.
+    seed: of the order.
+
+  Returns:
+    int64 [n], each below `size`.
+  """
+  # index_shuffle, the public name of this kernel, takes one seed only.
+  key = weights.Hash64('order', seed)
+  return tf.raw_ops.RandomIndexShuffle(
+    index=place % size,
+    seed=tf.stack(
+      [tf.fill(tf.shape(place), _Int64(k)) for k in divmod(key, 2**32)]
+      + [place // size],
+      axis=1,
+    ),
+    max_index=_Int64(size - 1),
+    rounds=_SHUFFLE_ROUNDS,
+  )
+
+
+def Check(condition: tf.Tensor, message: Callable[[], tf.Tensor]) -> tf.Tensor:
+  """Fails, in the graph of a Dataset, for data that only its owner can mend.
+
+  Args:
+    condition: boolean scalar.
+    message: makes the string scalar that says what is wrong, which file it is
+      and what to do; called in the graph, and run only where it is needed.
+
+  Returns:
+    `condition`; what depends on it comes after the check.
+  """
+  text = tf.cond(condition, lambda: tf.constant(''), message)
+  with tf.control_dependencies(
+    [tf.debugging.Assert(condition, [_DATA_ERROR, text])]
+  ):
+    return tf.identity(condition)
+
+
+@contextlib.contextmanager
+def UserErrors() -> Iterator[None]:
+  """Turns what Check raises, in a Dataset read in the body, into UserErrors.
+
+  Yields:
+    Nothing.
+
+  Raises:
+    UserError: with the message of the check that failed.
+  """
+  try:
+    yield
+  except tf.errors.InvalidArgumentError as e:
+    found = re.search(rf'\[{_DATA_ERROR}\] \[(.*)\]', e.message)
+    if not found:
+      raise
+    raise user_error.UserError(found[1]) from e
 
 
 def _Int64(value: int) -> tf.Tensor:

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import parameterized
 
-from lingvo_gpipe import base_input, nested_map
+from lingvo_gpipe import base_input, nested_map, user_error
 
 
 class _Numbers(base_input.RandomAccessInput):
@@ -109,6 +109,10 @@ class RandomAccessInputTest(tf.test.TestCase, parameterized.TestCase):
     generator = _Input(batch_size=3, size=1, training=True)
     self.assertAllEqual(_Batches(generator, count=1)[0]['inputs'], [0, 0, 0])
 
+  def testOneShapeOfMiniBatches(self):
+    numbers = _Input()
+    self.assertEqual(numbers.BatchSpecs(), [numbers.BatchSpec()])
+
   def testStaticShapes(self):
     generator = _Input(batch_size=3)
     spec = generator.Dataset().element_spec
@@ -119,6 +123,55 @@ class RandomAccessInputTest(tf.test.TestCase, parameterized.TestCase):
       _Input(batch_size=0)
     with self.assertRaisesRegex(ValueError, '_Numbers has no examples'):
       _Input(size=0).Dataset()
+
+
+class EpochOrderTest(tf.test.TestCase):
+  def testAnyPlacesCanBeAsked(self):
+    order = base_input.EpochOrder(tf.range(30, dtype=tf.int64), 10, 1).numpy()
+    self.assertAllEqual(
+      base_input.EpochOrder(tf.constant([29, 3, 17], tf.int64), 10, 1),
+      order[[29, 3, 17]],
+    )
+    self.assertAllEqual(
+      np.sort(order.reshape(3, 10), 1), np.tile(np.arange(10), [3, 1])
+    )
+
+  def testIsTheOrderOfInputs(self):
+    generator = _Input(batch_size=10, training=True, random_seed=5)
+    self.assertAllEqual(
+      _Inputs(_Batches(generator, count=2)),
+      base_input.EpochOrder(tf.range(20, dtype=tf.int64), 10, 5),
+    )
+
+
+class CheckTest(tf.test.TestCase):
+  def _Read(self, limit):
+    def _Checked(x):
+      fine = base_input.Check(
+        x < limit,
+        lambda: tf.strings.join(['number ', tf.strings.as_string(x), ' [big]']),
+      )
+      with tf.control_dependencies([fine]):
+        return tf.identity(x)
+
+    return [int(x) for x in tf.data.Dataset.range(5).map(_Checked)]
+
+  def testFine(self):
+    with base_input.UserErrors():
+      self.assertEqual(self._Read(5), [0, 1, 2, 3, 4])
+
+  def testFails(self):
+    with self.assertRaisesRegex(tf.errors.InvalidArgumentError, r'number 3'):
+      self._Read(3)
+    with self.assertRaises(user_error.UserError) as caught:
+      with base_input.UserErrors():
+        self._Read(3)
+    self.assertEqual(str(caught.exception), 'number 3 [big]')
+
+  def testOtherErrorsPass(self):
+    with self.assertRaises(tf.errors.InvalidArgumentError):
+      with base_input.UserErrors():
+        tf.debugging.assert_equal(1, 2)
 
 
 if __name__ == '__main__':

@@ -62,6 +62,16 @@ class SingleTaskModelParams:
       f'{type(self).__name__}.Task: define it to return the params of the task'
     )
 
+  def Complete(self, params: hyperparams.InstantiableParams) -> None:
+    """Sets what depends on other params, after flags have changed those.
+
+    A model of a folder of pictures learns here how many classes it has. Called
+    by the trainer, once for each dataset; the default does nothing.
+
+    Args:
+      params: of the task, with the input params of a dataset; to be changed.
+    """
+
   def Model(self) -> hyperparams.InstantiableParams:
     """Params of the whole model: a copy of Task()'s, checked."""
     return self._Checked('Task').Copy()

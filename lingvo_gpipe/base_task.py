@@ -9,7 +9,7 @@ name. Most tasks need no class of their own: a model is BaseTask.Params() with
   task.Plan(batch_spec, devices)        # cuts the network
   task.InstantiateVariables()           # weights, slots, averages
   task.TrainStep(batch, global_step)    # usually inside a tf.function
-  task.EvalStep(batch)
+  task.EvalStep(batch)                  # or EvalOutputs, with predictions
 """
 
 from __future__ import annotations
@@ -22,11 +22,9 @@ from typing import Any
 import tensorflow as tf
 
 from lingvo_gpipe import base_layer, fprop_context, hyperparams, nested_map
-from lingvo_gpipe.gpipe import gpipe, loop, placement
+from lingvo_gpipe.gpipe import gpipe, loop, micro_batch, placement
 from lingvo_gpipe.gpipe import plan as plan_lib
-from lingvo_gpipe.train import ema as ema_lib
-from lingvo_gpipe.train import learner as learner_lib
-from lingvo_gpipe.train import schedules
+from lingvo_gpipe.train import init_from_checkpoint, schedules, train_params
 
 NestedMap = nested_map.NestedMap
 
@@ -42,59 +40,6 @@ _OTHER_NAMES = frozenset(
     'lr',
   )
 )
-
-
-def _TrainParams() -> hyperparams.Params:
-  p = hyperparams.Params()
-  p.Define('learner', learner_lib.Learner.Params(), 'Gradients to updates.')
-  p.Define(
-    'ema',
-    ema_lib.ExponentialMovingAverage.Params(),
-    'Averages of the weights, which evaluation then uses.',
-  )
-  p.Define('max_steps', 1000, 'Steps of the whole run (--max_steps).')
-  p.Define(
-    'log_interval_steps', 20, 'A line of progress comes every so many steps.'
-  )
-  p.Define(
-    'summary_interval_steps',
-    20,
-    'TensorBoard gets a point every so many steps; 0: none.',
-  )
-  p.Define(
-    'save_interval_steps',
-    0,
-    'A checkpoint is written every so many steps, and at the end; 0: only by '
-    'time.',
-  )
-  p.Define(
-    'save_interval_seconds',
-    600.0,
-    'A checkpoint is written after so many seconds; 0: only by steps.',
-  )
-  p.Define(
-    'save_max_to_keep',
-    3,
-    'How many of the newest checkpoints stay (--saver_max_to_keep).',
-  )
-  p.Define(
-    'max_nonfinite_steps',
-    20,
-    'Training gives up after so many steps in a row whose gradients are not '
-    'finite. Such steps change nothing.',
-  )
-  return p
-
-
-def _EvalParams() -> hyperparams.Params:
-  p = hyperparams.Params()
-  p.Define(
-    'interval_steps',
-    0,
-    'The dev data is evaluated every so many training steps; 0: at the end '
-    'only.',
-  )
-  return p
 
 
 def _NearFirstPartition(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -121,8 +66,8 @@ class BaseTask(base_layer.BaseLayer):
     p.Define('model', '', 'Name and source of the model; the registry sets it.')
     p.Define('input', None, 'Params of the input generator.')
     p.Define('net', gpipe.GPipe.Params().Set(name='net'), 'The network.')
-    p.Define('train', _TrainParams(), 'How it is trained.')
-    p.Define('eval', _EvalParams(), 'When it is evaluated.')
+    p.Define('train', train_params.TrainParams(), 'How it is trained.')
+    p.Define('eval', train_params.EvalParams(), 'When it is evaluated.')
     return p
 
   def __init__(self, params: hyperparams.InstantiableParams):
@@ -137,6 +82,7 @@ class BaseTask(base_layer.BaseLayer):
       schedules.FillDecaySteps(learner.lr_schedule, p.train.max_steps)
     self.learner = learner.Instantiate()
     self.ema = p.train.ema.Instantiate()
+    self.init_from = p.train.init_from.Instantiate()
 
   def Plan(
     self, batch_spec: NestedMap, devices: Sequence[str] | None = None
@@ -172,14 +118,30 @@ class BaseTask(base_layer.BaseLayer):
     self.ema.InstantiateVariables(self.vars, specs)
 
   @property
-  def variables_for_checkpoint(self) -> dict[str, tf.Variable]:
-    """All that changes in training, by path; nothing in it depends on K."""
+  def weights(self) -> dict[str, tf.Variable]:
+    """The variables of the network by path, without what training adds."""
     specs = tf.nest.flatten(self.VariableSpecs())
-    weights = {
+    return {
       spec.path: variable
       for spec, variable in zip(specs, tf.nest.flatten(self.vars), strict=True)
     }
-    return {**weights, **self.learner.slots, **self.ema.slots}
+
+  @property
+  def variables_for_checkpoint(self) -> dict[str, tf.Variable]:
+    """All that changes in training, by path; nothing in it depends on K."""
+    return {**self.weights, **self.learner.slots, **self.ema.slots}
+
+  def InitFrom(self, plan: init_from_checkpoint.InitPlan) -> None:
+    """Sets weights, and their averages, to those of another checkpoint.
+
+    Args:
+      plan: of `self.init_from.Plan(self.VariableSpecs())`.
+
+    Raises:
+      CheckpointError: where a file is damaged.
+    """
+    plan.Apply(self.weights)
+    self.ema.Reset(self.vars)
 
   @tf.autograph.experimental.do_not_convert
   @_NearFirstPartition
@@ -261,7 +223,6 @@ class BaseTask(base_layer.BaseLayer):
       )
 
   @tf.autograph.experimental.do_not_convert
-  @_NearFirstPartition
   def EvalStep(self, batch: NestedMap) -> NestedMap:
     """The metrics of one batch: no dropout, moving moments, averaged weights.
 
@@ -272,9 +233,35 @@ class BaseTask(base_layer.BaseLayer):
     Returns:
       NestedMap of WeightedSums.
     """
+    return self.EvalOutputs(batch).metrics
+
+  @tf.autograph.experimental.do_not_convert
+  @_NearFirstPartition
+  def EvalOutputs(self, batch: NestedMap) -> NestedMap:
+    """What EvalStep returns, and what the last cell says of each example.
+
+    Args:
+      batch: as of EvalStep.
+
+    Returns:
+      A NestedMap of
+        metrics: NestedMap of WeightedSums.
+        outputs: NestedMap of the last cell's other outputs, such as `logits`:
+          tensors [batch, ...] in the order of the batch, whatever K and M are.
+    """
     theta = self.net.ThetaFrom(self.ema.Averages(self.net.vars))
     with fprop_context.FPropContext(do_eval=True):
-      return loop.Metrics(self.net.FProp(theta, batch))
+      outputs = self.net.FProp(theta, batch)
+    return NestedMap(
+      metrics=loop.Metrics(outputs),
+      outputs=NestedMap(
+        {
+          name: value
+          for name, value in outputs.items()
+          if value is not None and not any(micro_batch.IsSum(value))
+        }
+      ),
+    )
 
 
 def _AllFinite(statistics: dict[str, NestedMap]) -> tf.Tensor:

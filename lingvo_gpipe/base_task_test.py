@@ -3,9 +3,9 @@
 import numpy as np
 import tensorflow as tf
 
-from lingvo_gpipe import base_task
+from lingvo_gpipe import base_task, fprop_context
 from lingvo_gpipe.gpipe import micro_batch, placement, test_cells
-from lingvo_gpipe.train import optimizers
+from lingvo_gpipe.train import checkpoint, optimizers
 
 _BATCH_SIZE = 24
 
@@ -51,6 +51,7 @@ def _Task(
   first=test_cells.Linear,
   head=test_cells.Head,
   keep_prob=1.0,
+  num_micro_batches=4,
   **train,
 ):
   p = base_task.BaseTask.Params().Set(name='task')
@@ -60,7 +61,7 @@ def _Task(
   p.net.Set(
     cells=cells,
     num_partitions=num_partitions,
-    num_micro_batches=4,
+    num_micro_batches=num_micro_batches,
   )
   p.train.learner.optimizer = optimizers.Momentum.Params()
   p.train.Set({f'{k.replace("__", ".")}': v for k, v in train.items()})
@@ -197,6 +198,55 @@ class EvalStepTest(tf.test.TestCase):
     self.assertAllEqual(before.total, self._Mean(task, batch).total)
     task.ema.Reset(task.vars)
     self.assertNotAllClose(before.total, self._Mean(task, batch).total)
+
+
+class EvalOutputsTest(tf.test.TestCase):
+  def testOutputsOfExamplesInTheirOrder(self):
+    batch = _Batch()
+    for num_partitions, num_micro_batches in ((1, 1), (1, 6), (2, 4), (2, 24)):
+      task = _Task(num_partitions, num_micro_batches=num_micro_batches)
+      result = tf.function(task.EvalOutputs, autograph=False)(batch)
+      self.assertEqual(set(result.metrics), {'loss', 'absolute'})
+      self.assertEqual(set(result.outputs), {'predictions'})
+      # Each example alone, without a pipeline.
+      x = batch.inputs
+      with fprop_context.FPropContext(do_eval=True):
+        for cell in task.net.cells[:-1]:
+          x = cell.FProp(cell.theta, x)
+        last = task.net.cells[-1]
+        expected = last.FProp(last.theta, x, batch).predictions
+      self.assertAllClose(result.outputs.predictions, expected, rtol=1e-5)
+    self.assertEqual(
+      float(result.metrics.loss.total), float(task.EvalStep(batch).loss.total)
+    )
+
+
+class InitFromTest(tf.test.TestCase):
+  def testWeightsAndAveragesButNoSlots(self):
+    other = _Task(num_partitions=1, ema__decay=0.9)
+    step = _Step(other)
+    for t in range(3):
+      step(_Batch(), tf.constant(t, tf.int64))
+    directory = self.create_tempdir().full_path
+    saver = checkpoint.Checkpointer(directory, other.variables_for_checkpoint)
+    saver.Save(3)
+    task = _Task(
+      ema__decay=0.99,
+      init_from__checkpoint=directory,
+      init_from__exclude=['head/.*'],
+    )
+    before = _Values(task)
+    plan = task.init_from.Plan(task.VariableSpecs())
+    self.assertEqual(plan.random, ('task/net/head/b', 'task/net/head/w'))
+    task.InitFrom(plan)
+    theirs = _Values(other)
+    for path, value in _Values(task).items():
+      name = path.removesuffix('/ema')
+      if path.startswith('task/net/head') or name not in task.weights:
+        self.assertAllEqual(value, before[path], path)
+      else:
+        self.assertAllEqual(value, theirs[f'{name}/ema'], path)
+        self.assertNotAllEqual(value, theirs[name], path)
 
 
 class ParamsTest(tf.test.TestCase):

@@ -9,15 +9,13 @@ The same command goes on where a run was stopped. Exit status: 0 done, 1 failed,
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from collections.abc import Sequence
 
 from absl import app, logging
 from absl import flags as absl_flags
 
-from lingvo_gpipe import command_line, user_error
+from lingvo_gpipe import command_line, quiet_import, user_error
 from lingvo_gpipe.jobs import flags
 
 absl_flags.adopt_module_key_flags(flags)
@@ -34,7 +32,7 @@ def Run(options: flags.Options) -> int:
   """
   if not absl_flags.FLAGS['verbosity'].present:
     logging.set_verbosity(logging.WARNING)
-  _ImportTensorFlow(quiet=options.run_locally == 'cpu')
+  quiet_import.ImportTensorFlow(quiet=options.run_locally == 'cpu')
   # Only now: these import TensorFlow, which --help and bad flags do without.
   from lingvo_gpipe import registry
   from lingvo_gpipe.jobs import inspect_model, model_loader, trainer_job
@@ -51,34 +49,6 @@ def Run(options: flags.Options) -> int:
     inspect_model.InspectModel(options)
     return 0
   return trainer_job.Run(options)
-
-
-def _ImportTensorFlow(quiet: bool) -> None:
-  """Imports TensorFlow without its start-up notices.
-
-  Some come before TF_CPP_MIN_LOG_LEVEL is heeded, so stderr is kept back during
-  the import and only shown if that fails. Who sets the variable to 0 or 1 sees
-  them all.
-
-  Args:
-    quiet: also silences what it says on finding no GPU.
-  """
-  if os.environ.get('TF_CPP_MIN_LOG_LEVEL') in ('0', '1'):
-    return
-  os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3' if quiet else '2'
-  sys.stderr.flush()
-  stderr = os.dup(2)
-  with tempfile.TemporaryFile() as kept_back:
-    os.dup2(kept_back.fileno(), 2)
-    try:
-      import tensorflow  # noqa: F401
-    except BaseException:
-      kept_back.seek(0)
-      os.write(stderr, kept_back.read())
-      raise
-    finally:
-      os.dup2(stderr, 2)
-      os.close(stderr)
 
 
 def Main(argv: Sequence[str]) -> int:

@@ -59,6 +59,21 @@ class TrainerErrorTest(parameterized.TestCase):
       ['--local_workers=2', '--worker_split_size=3'],
       '--worker_split_size=3 and --local_workers=2 differ',
     ),
+    (
+      'EvalFlagOfTrainer',
+      [_TINY, '--logdir=x', '--eval_once'],
+      '--eval_once is for --job=evaler, not trainer',
+    ),
+    (
+      'NegativeTimeout',
+      [_TINY, '--eval_timeout=-1'],
+      '--eval_timeout=-1.*non-negative',
+    ),
+    (
+      'PredictionsNowhere',
+      [_TINY, '--logdir=x', '--predictions=/no/where'],
+      '--predictions=/no/where cannot be written: .* no directory /no$',
+    ),
     ('NoModel', [], '--model is missing.*list_models'),
     ('NoLogDir', [_TINY], '--logdir is missing.*--logdir=/tmp/digits'),
   )
@@ -132,6 +147,26 @@ class TrainerErrorTest(parameterized.TestCase):
       'NoData',
       [_TINY, '--model_params_override=input.num_points=0'],
       'train data: there are no examples',
+    ),
+    (
+      'DataDir',
+      [_TINY, '--data_dir=/data'],
+      '--data_dir=/data has nothing to set: no input of .*inspect_params',
+    ),
+    (
+      'InitFromNothing',
+      [_TINY, '--init_checkpoint=/no/run/train/ckpt-00000001'],
+      'no complete checkpoint /no/run/train/ckpt-00000001',
+    ),
+    (
+      'InitRules',
+      [_TINY, '--model_params_override=train.init_from.exclude=["("]'],
+      r"does not fit the model: train.init_from.exclude: '\(' is not a regular",
+    ),
+    (
+      'NothingToEvaluate',
+      [_TINY, '--job=evaler', '--eval_once'],
+      'train holds no checkpoint to evaluate; train first',
     ),
     ('NoGpu', [_TINY, '--run_locally=gpu'], '--run_locally=gpu: .* no GPU'),
     (

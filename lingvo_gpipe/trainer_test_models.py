@@ -55,7 +55,7 @@ class Points(base_input.RandomAccessInput):
 
 
 class Classify(test_cells.Linear):
-  """Softmax over the classes, with loss and accuracy."""
+  """Softmax over the classes: loss, accuracy; in evaluation also logits."""
 
   BATCH_FIELDS = ('labels', 'weights')
 
@@ -65,10 +65,13 @@ class Classify(test_cells.Linear):
       batch.labels, logits
     )
     correct = tf.argmax(logits, 1, tf.int32) == batch.labels
-    return nested_map.NestedMap(
+    outputs = nested_map.NestedMap(
       loss=metrics.Weighted(losses, batch.weights),
       accuracy=metrics.Weighted(tf.cast(correct, losses.dtype), batch.weights),
     )
+    if self.do_eval:
+      outputs.logits = logits
+    return outputs
 
 
 @registry.RegisterSingleTaskModel

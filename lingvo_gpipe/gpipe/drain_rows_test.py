@@ -20,9 +20,7 @@ def _FirstRows(num_partitions, num_micro_batches):
 class DrainRowsTest(parameterized.TestCase):
   def testExampleOfTheModule(self):
     rows = drain_rows.Align(*_FirstRows(2, 6))
-    self.assertEqual(
-      rows.tolist(), [[5, 6, 7, 8, 9, 10], [1, 5, 6, 7, 8, 9]]
-    )
+    self.assertEqual(rows.tolist(), [[5, 6, 7, 8, 9, 10], [1, 5, 6, 7, 8, 9]])
 
   @parameterized.product(k=(1, 2, 3, 4, 8), m=(1, 2, 3, 5, 8, 16, 33))
   def testOrderStays(self, k, m):

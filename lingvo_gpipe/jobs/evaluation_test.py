@@ -5,7 +5,12 @@ import os
 from absl.testing import absltest
 
 from lingvo_gpipe import trainer_test_models
-from lingvo_gpipe.jobs import evaluation, logdir
+from lingvo_gpipe.jobs import (
+  eval_program,
+  evaluation,
+  logdir,
+  predictions,
+)
 
 
 class EvaluationTest(absltest.TestCase):
@@ -34,7 +39,34 @@ class EvaluationTest(absltest.TestCase):
     self.assertIsNone(evaluate.Run('dev', 10))
     # Of an evaluation that was given up nothing stays.
     self.assertFalse(os.path.exists(self._logdir.EvalDir('dev')))
-    self.assertEqual(set(evaluate.Run('dev', 10)), {'loss', 'accuracy'})
+    metrics = evaluate.Run('dev', 10).metrics
+    self.assertEqual(set(metrics), {'loss', 'accuracy'})
+
+  def testPredictionsAreMadeAgain(self):
+    evaluate = self._Evaluation()
+    path = os.path.join(self.create_tempdir().full_path, 'predictions')
+    first = evaluate.Run('dev', 10)
+    evaluate.CheckPredictions()
+    with predictions.Open(path) as writer:
+      again = evaluate.Run('dev', 10, writer)
+      writer.Publish()
+    self.assertEqual(again.metrics, first.metrics)
+    with open(path) as f:
+      self.assertLen(f.readlines(), again.num_examples)
+    self.assertIs(evaluate.Run('dev', 10), first)
+
+  def testMetricNames(self):
+    names = self._Evaluation().MetricNames('dev')
+    self.assertCountEqual(names, ['loss', 'accuracy'])
+
+  def testStepLine(self):
+    result = eval_program.EvalResult(
+      {'loss': 0.5, 'accuracy': 1.0}, 3, 40, 81.6
+    )
+    self.assertEqual(
+      evaluation.StepLine(20, 'dev', result),
+      'step 20 dev loss 0.5000 accuracy 1.0000 82 examples/s',
+    )
 
   def testResultLines(self):
     metrics = {'accuracy': 0.99166, 'error_5': 0.0, 'loss': 0.03125}

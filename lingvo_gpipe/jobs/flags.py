@@ -11,7 +11,10 @@ import dataclasses
 from absl import flags
 
 from lingvo_gpipe import user_error
+from lingvo_gpipe.jobs import eval_flags
 from lingvo_gpipe.workers import process_memory
+
+flags.adopt_module_key_flags(eval_flags)
 
 MODES = ('sync', 'inspect_model', 'inspect_params', 'list_models')
 JOBS = ('trainer', 'evaler')
@@ -43,7 +46,7 @@ _JOB = flags.DEFINE_enum(
   'trainer',
   JOBS,
   'What --mode=sync does. trainer: train, then evaluate. evaler: evaluate the '
-  'newest checkpoint of --logdir once.',
+  'checkpoints of --logdir as a trainer writes them.',
 )
 _RUN_LOCALLY = flags.DEFINE_enum(
   'run_locally',
@@ -110,6 +113,24 @@ _IMPORT = flags.DEFINE_list(
   'Modules of your own to import first, by dotted name and separated by '
   'commas; the models they register can then be named by --model.',
 )
+_DATA_DIR = flags.DEFINE_string(
+  'data_dir',
+  '',
+  'Where the data is: sets every param called data_dir of the inputs.',
+)
+_DOWNLOAD = flags.DEFINE_boolean(
+  'download',
+  False,
+  'Let inputs download data that is missing: sets every param called download '
+  'of the inputs. Else nothing is downloaded.',
+)
+_INIT_CHECKPOINT = flags.DEFINE_string(
+  'init_checkpoint',
+  '',
+  'Start from the weights of this checkpoint, or of the newest one of this log '
+  'directory, where the run has none of its own (train.init_from.checkpoint; '
+  'train.init_from also says which variables).',
+)
 _MAX_STEPS = flags.DEFINE_integer(
   'max_steps',
   0,
@@ -150,9 +171,13 @@ class Options:
       model.
     model_params_override: text.
     imports: modules to import first.
+    data_dir: '' leaves it to the model.
+    download: whether inputs may; False leaves it to the model.
+    init_checkpoint: '' leaves it to the model.
     max_steps: 0 leaves it to the model.
     save_max_to_keep: 0 leaves it to the model.
     eval_at_end: whether training ends with an evaluation.
+    evaluation: what is evaluated.
   """
 
   model: str = ''
@@ -168,9 +193,13 @@ class Options:
   profile_cells: bool = False
   model_params_override: str = ''
   imports: tuple[str, ...] = ()
+  data_dir: str = ''
+  download: bool = False
+  init_checkpoint: str = ''
   max_steps: int = 0
   save_max_to_keep: int = 0
   eval_at_end: bool = True
+  evaluation: eval_flags.EvalOptions = eval_flags.EvalOptions()
 
   @property
   def memory_limit(self) -> int | None:
@@ -193,6 +222,8 @@ class Options:
         '--logdir is missing: name a directory for checkpoints, summaries and '
         'results, such as --logdir=/tmp/digits'
       )
+    if self.mode == 'sync':
+      self.evaluation.Check(self.job, self.eval_at_end)
 
   def _CheckWorkers(self) -> None:
     workers = self.local_workers
@@ -237,9 +268,13 @@ def FromFlags() -> Options:
     profile_cells=_PROFILE_CELLS.value,
     model_params_override=_MODEL_PARAMS_OVERRIDE.value,
     imports=tuple(_IMPORT.value),
+    data_dir=_DATA_DIR.value,
+    download=_DOWNLOAD.value,
+    init_checkpoint=_INIT_CHECKPOINT.value,
     max_steps=_MAX_STEPS.value,
     save_max_to_keep=_SAVER_MAX_TO_KEEP.value,
     eval_at_end=_EVAL_AT_END.value,
+    evaluation=eval_flags.FromFlags(),
   )
   options.Check()
   return options

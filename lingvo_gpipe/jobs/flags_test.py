@@ -7,7 +7,7 @@ from absl import flags as absl_flags
 from absl.testing import absltest, flagsaver
 
 from lingvo_gpipe import user_error
-from lingvo_gpipe.jobs import flags
+from lingvo_gpipe.jobs import eval_flags, flags
 
 
 class FlagsTest(absltest.TestCase):
@@ -32,6 +32,14 @@ class FlagsTest(absltest.TestCase):
           '--max_steps=7',
           '--saver_max_to_keep=2',
           '--noeval_at_end',
+          '--data_dir=/d',
+          '--download',
+          '--init_checkpoint=/i',
+          '--eval_once',
+          '--eval_all',
+          '--checkpoint=/c',
+          '--eval_timeout=1.5',
+          '--predictions=/p',
         ]
       )
       # Some of them do not go together.
@@ -54,14 +62,23 @@ class FlagsTest(absltest.TestCase):
       max_steps=7,
       save_max_to_keep=2,
       eval_at_end=False,
+      data_dir='/d',
+      download=True,
+      init_checkpoint='/i',
+      evaluation=eval_flags.EvalOptions(
+        once=True, all=True, checkpoint='/c', timeout=1.5, predictions='/p'
+      ),
     )
     self.assertEqual(options, expected)
     # No flag was left out above: each field differs from its default.
-    defaults = flags.Options()
-    for field in dataclasses.fields(defaults):
-      self.assertNotEqual(
-        getattr(options, field.name), getattr(defaults, field.name), field.name
-      )
+    for given, defaults in (
+      (options, flags.Options()),
+      (options.evaluation, eval_flags.EvalOptions()),
+    ):
+      for field in dataclasses.fields(defaults):
+        self.assertNotEqual(
+          getattr(given, field.name), getattr(defaults, field.name), field.name
+        )
 
   def testDefaultsOfOptionsAreThoseOfFlags(self):
     with flagsaver.flagsaver(model='m', logdir='/l'):

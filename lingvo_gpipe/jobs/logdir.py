@@ -6,7 +6,7 @@ model_analysis.json   variables and number of parameters (inspect_model)
 results.json          metrics of the evaluated datasets
 train/                checkpoints, TensorBoard, metrics.jsonl
 workers/              logs of --local_workers
-eval_dev/ eval_test/  TensorBoard
+eval_dev/ eval_test/  TensorBoard; evaluated.jsonl, what an evaler has done
 """
 
 from __future__ import annotations

@@ -7,19 +7,25 @@ as a UserError.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lingvo_gpipe import (
   base_input,
   base_layer,
   hyperparams,
+  nested_map,
   registry,
   user_error,
 )
 from lingvo_gpipe.config import params_override
-from lingvo_gpipe.gpipe import num_micro_batches, partition, splits
-from lingvo_gpipe.jobs import flags
+from lingvo_gpipe.gpipe import (
+  micro_batch,
+  num_micro_batches,
+  partition,
+  splits,
+)
+from lingvo_gpipe.jobs import flags, input_flags
 
 # Datasets that are evaluated, by their names in results and summaries.
 EVAL_DATASETS = {'dev': 'Dev', 'test': 'Test'}
@@ -105,6 +111,9 @@ def Load(options: flags.Options) -> Model:
     },
     is_overridden=bool(options.model_params_override),
   )
+  input_flags.CheckUsed(
+    options, [model.params.input, *model.eval_inputs.values()]
+  )
   _CheckCells(model)
   return model
 
@@ -137,7 +146,8 @@ def Inputs(model: Model) -> dict[str, base_input.BaseInput]:
     {'train', 'dev' or 'test': input}, 'train' always.
 
   Raises:
-    UserError: where training mini-batches do not fit M.
+    UserError: where training mini-batches do not fit M, or come in too many
+      shapes.
   """
   inputs = {
     name: model.Instantiate(params)
@@ -146,16 +156,35 @@ def Inputs(model: Model) -> dict[str, base_input.BaseInput]:
       **model.eval_inputs,
     }.items()
   }
-  net = model.params.net
   with user_error.Expected(ValueError, prefix='train data: '):
-    num_micro_batches.ChooseNumMicroBatches(
-      inputs['train'].params.batch_size,
+    _CheckBatches(model, inputs['train'].BatchSpecs())
+  return inputs
+
+
+def _CheckBatches(
+  model: Model, batch_specs: Sequence[nested_map.NestedMap]
+) -> None:
+  """Raises ValueError for mini-batches that the network would refuse."""
+  net = model.params.net
+  kinds = set()
+  for spec in batch_specs:
+    batch_size = micro_batch.BatchSize(spec)
+    m = num_micro_batches.ChooseNumMicroBatches(
+      batch_size,
       model.num_partitions,
       num_micro_batches=net.num_micro_batches,
       micro_batch_size=net.micro_batch_size,
       padded=net.pad_batches,
     )
-  return inputs
+    # What is traced is a micro-batch, and a last one that is not full.
+    micro_spec = micro_batch.MicroSpecs(spec, m)
+    kinds.add((repr(micro_spec), (batch_size, m) if batch_size % m else None))
+  if len(kinds) > net.max_batch_shapes:
+    raise ValueError(
+      f'mini-batches come in {len(kinds)} shapes, more than '
+      f'net.max_batch_shapes={net.max_batch_shapes}, and each is traced; pad '
+      'sequences to fewer lengths (buckets), or raise net.max_batch_shapes'
+    )
 
 
 def CheckData(inputs: Mapping[str, base_input.BaseInput]) -> None:
@@ -190,6 +219,10 @@ def _Params(
     '--profile_cells': ('net.profile_cells', options.profile_cells),
     '--max_steps': ('train.max_steps', options.max_steps),
     '--saver_max_to_keep': ('train.save_max_to_keep', options.save_max_to_keep),
+    '--init_checkpoint': (
+      'train.init_from.checkpoint',
+      options.init_checkpoint,
+    ),
   }
   for path, value in wishes.values():
     if value:
@@ -199,14 +232,19 @@ def _Params(
     net.micro_batch_size = None
   if num_partitions and len(net.splits or ()) != num_partitions:
     net.splits = None
+  input_flags.Apply(options, params.input, empty_only=False)
   with user_error.Expected(ValueError, prefix='--model_params_override: '):
     params_override.ApplyOverride(params, options.model_params_override)
+  # Where the override has put another class of input, or of a part of one.
+  input_flags.Apply(options, params.input, empty_only=True)
   for flag, (path, value) in wishes.items():
     if value and params.Get(path) != value:
       raise user_error.UserError(
         f'{flag}={value} and --model_params_override set {path} to different '
         'values; use one of the two'
       )
+  with user_error.Expected(OSError, ValueError):
+    registry.GetClass(options.model)().Complete(params)
   return params
 
 

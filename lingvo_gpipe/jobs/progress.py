@@ -13,6 +13,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 
+def Show(line: str) -> None:
+  """Prints a line at once, also into a file or pipe."""
+  print(line, flush=True)
+
+
 def Duration(seconds: float) -> str:
   """A length of time in its two largest units: 7s, 1m02s, 3h07m, 2d04h."""
   seconds = max(0, round(seconds))
@@ -38,6 +43,11 @@ def Number(value: float) -> str:
 def Rate(value: float) -> str:
   """A count per second: whole from 10 on, else with three digits."""
   return f'{value:.0f}' if value >= 10 else f'{value:.3g}'
+
+
+def Values(values: Mapping[str, float]) -> str:
+  """Names and numbers in one line: `loss 0.3412 accuracy 0.8911`."""
+  return ' '.join(f'{name} {Number(value)}' for name, value in values.items())
 
 
 class StepClock:
@@ -138,7 +148,7 @@ def Line(
     The line.
   """
   parts = [f'step {step}/{max_steps}']
-  parts += [f'{name} {Number(value)}' for name, value in values.items()]
+  parts.append(Values(values))
   parts.append(f'lr {learning_rate:.4g}')
   if examples_per_second is not None:
     parts.append(f'{Rate(examples_per_second)} examples/s')

@@ -19,6 +19,13 @@ class _Clock:
 
 
 class ProgressTest(parameterized.TestCase):
+  def testValues(self):
+    self.assertEqual(
+      progress.Values({'loss': 0.25, 'accuracy': 1}),
+      'loss 0.2500 accuracy 1.0000',
+    )
+    self.assertEqual(progress.Values({}), '')
+
   @parameterized.parameters(
     (-3, '0s'),
     (0.4, '0s'),

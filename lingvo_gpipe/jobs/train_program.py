@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lingvo_gpipe import cluster, nested_map
+from lingvo_gpipe import base_input, cluster, nested_map
 from lingvo_gpipe.jobs import progress, recorder
 
 
@@ -53,6 +53,7 @@ class TrainProgram:
 
     Raises:
       RuntimeError: where the input ends.
+      UserError: for data that cannot be read.
     """
     while self.step < until and not interrupted():
       with self._clock.WaitingForInput():
@@ -68,7 +69,8 @@ class TrainProgram:
       with tf.device(cluster.INPUT_DEVICE):
         self._batches = iter(self._input.Dataset(self.step).prefetch(2))
     try:
-      return nested_map.NestedMap(next(self._batches))
+      with base_input.UserErrors():
+        return nested_map.NestedMap(next(self._batches))
     except StopIteration:
       raise RuntimeError(
         f'the training data ended after {self.step} mini-batches; the input '

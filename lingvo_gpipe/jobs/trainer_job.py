@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any
 
-from lingvo_gpipe import cluster, user_error
+from lingvo_gpipe import user_error
 from lingvo_gpipe.jobs import (
+  evaler_job,
   evaluation,
   flags,
   graceful_stop,
-  inspect_model,
   model_loader,
+  predictions,
+  prepared_model,
   progress,
   recorder,
   step_log,
@@ -20,13 +21,8 @@ from lingvo_gpipe.jobs import (
   train_program,
 )
 from lingvo_gpipe.jobs import logdir as logdir_lib
-from lingvo_gpipe.train import checkpoint, summaries
+from lingvo_gpipe.train import best_checkpoint, checkpoint, summaries
 from lingvo_gpipe.workers import local_workers
-
-
-def Show(line: str) -> None:
-  """Prints at once, also into a file or pipe."""
-  print(line, flush=True)
 
 
 def Run(options: flags.Options) -> int:
@@ -46,10 +42,13 @@ def Run(options: flags.Options) -> int:
     logdir = logdir_lib.LogDir(options.logdir)
     if options.job == 'trainer':
       logdir.Create(logdir.train_dir)
+    else:
+      evaler_job.CheckThereIsWork(options, logdir)
     try:
       with _Workers(options, logdir) as workers:
-        job = _Job(options, stop, model, logdir, workers)
-        return job.Evaluate() if options.job == 'evaler' else job.Train()
+        prepared = prepared_model.PreparedModel(options, model, logdir, workers)
+        job = evaler_job.Evaler if options.job == 'evaler' else _Trainer
+        return job(options, stop, prepared).Run()
     except local_workers.WorkerLostError as e:
       hint = '. The same command goes on from the last checkpoint'
       raise user_error.TrainingError(
@@ -71,94 +70,60 @@ def _Workers(
   )
 
 
-class _Job:
-  """A model with its variables, as the newest checkpoint left them."""
+class _Trainer:
+  """Trains from the newest checkpoint to the last step, then evaluates."""
 
   def __init__(
     self,
     options: flags.Options,
     stop: graceful_stop.GracefulStop,
-    model: model_loader.Model,
-    logdir: logdir_lib.LogDir,
-    workers: local_workers.LocalWorkers | None,
+    prepared: prepared_model.PreparedModel,
   ):
-    self._start = time.monotonic()
     self._options = options
     self._stop = stop
-    self._model = model
-    self._params = model.params.train
-    self._logdir = logdir
-    self._inputs = model_loader.Inputs(model)
-    model_loader.CheckData(self._inputs)
-    self._batch_spec = self._inputs['train'].BatchSpec()
-    self._task = model.Instantiate()
-    if workers is not None:
-      self._cluster = cluster.Workers(options.local_workers)
-    else:
-      with user_error.Expected(ValueError):
-        self._cluster = cluster.Local(options.run_locally, model.num_partitions)
-    with user_error.Expected(ValueError):
-      plan = self._task.Plan(self._batch_spec, self._cluster.devices)
-    self._analysis = inspect_model.Analyze(model, self._task, plan)
-    self._ShowStart(plan)
-    if workers is not None:
-      # Not before: workers take some seconds to start.
-      cluster.Connect(workers.addresses)
-      self._ShowWorkers(workers)
-    self._task.InstantiateVariables()
-    self._checkpointer = checkpoint.Checkpointer(
-      logdir.train_dir,
-      self._task.variables_for_checkpoint,
-      model=model.name,
-      max_to_keep=self._params.save_max_to_keep,
-    )
-    self._Restore()
-
-  def _ShowStart(self, plan: Any) -> None:
-    Show(f'model {self._model.name}, {self._model.source}')
-    Show(f'logdir {self._logdir.path}')
-    Show(f'devices {", ".join(self._cluster.devices)}')
-    Show('')
-    Show(plan.ToText())
-    Show('')
-    Show(inspect_model.SummaryText(self._analysis))
-
-  def _ShowWorkers(self, workers: local_workers.LocalWorkers) -> None:
-    for k, address in enumerate(workers.addresses):
-      Show(
-        f'worker {k} at {address}, process {workers.pids[k]}, core '
-        f'{workers.cores[k]}'
-      )
-
-  def _Restore(self) -> None:
-    with user_error.Expected(checkpoint.CheckpointError):
-      restored = self._checkpointer.Restore()
+    self._prepared = prepared
+    self._task = prepared.task
+    self._params = prepared.model.params.train
+    self._eval_params = prepared.model.params.eval
+    self._logdir = prepared.logdir
+    self._inputs = prepared.inputs
+    self._checkpointer = prepared.checkpointer
+    restored = prepared.RestoreOrInit()
+    if restored:
+      progress.Show(f'restored {self._checkpointer.Latest()}')
     self.step = self._saved_step = restored['global_step'] if restored else 0
     self._train_seconds = restored['train_seconds'] if restored else 0.0
-    if restored:
-      Show(f'restored {self._checkpointer.Latest()}')
-    elif self._options.job == 'evaler':
-      raise user_error.UserError(
-        f'{self._logdir.train_dir} holds no checkpoint to evaluate; train '
-        'first, or give the --logdir of a run'
-      )
     done = self.step >= self._params.max_steps
     self._evaluation = evaluation.Evaluation(
       self._task,
       {k: v for k, v in self._inputs.items() if k != 'train'},
-      # A trainer may be at work in the directory that an evaler looks at.
-      logdir=self._logdir if self._options.job == 'trainer' else None,
+      logdir=self._logdir,
       # A finished run that is evaluated again replaces its last results.
       start_step=self.step - int(done),
       interrupted=lambda: self._stop.requested,
     )
+    self._CheckEvaluation()
 
-  # Training.
+  def _CheckEvaluation(self) -> None:
+    """What evaluation shall do is possible; not found out after training."""
+    path = self._options.evaluation.predictions
+    if path:
+      with user_error.Expected(ValueError, prefix=f'--predictions={path}: '):
+        self._evaluation.CheckPredictions()
+    best = self._eval_params.best_metric
+    if best:
+      if 'dev' not in self._evaluation.datasets:
+        raise user_error.UserError(
+          f'eval.best_metric={best!r} is of the dev data, which model '
+          f'{self._prepared.model.name} has not; define its method Dev'
+        )
+      with user_error.Expected(ValueError):
+        best_checkpoint.FindCriterion(best, self._evaluation.MetricNames('dev'))
 
-  def Train(self) -> int:
-    """Trains to the last step, then evaluates; returns the exit status."""
+  def Run(self) -> int:
+    """Trains, then evaluates; returns the exit status."""
     # Not before the checkpoint has shown that the directory is this model's.
-    self._logdir.WriteText('params.txt', self._model.params.ToText())
+    self._logdir.WriteText('params.txt', self._prepared.model.params.ToText())
     self._logdir.WriteJson('plan.json', self._task.net.plan.ToJson())
     max_steps = self._params.max_steps
     if self.step < max_steps:
@@ -166,14 +131,18 @@ class _Job:
       if self._stop.requested and self.step < max_steps:
         return self._Stopped()
     else:
-      Show(f'nothing to train: step {self.step} of {max_steps} is reached')
+      progress.Show(
+        f'nothing to train: step {self.step} of {max_steps} is reached'
+      )
     if not self._options.eval_at_end:
       return 0
-    return self.Evaluate()
+    return self._Evaluate()
 
   def _TrainSteps(self) -> None:
     p = self._params
-    Show(f'training from step {self.step} to {p.max_steps}; building the graph')
+    progress.Show(
+      f'training from step {self.step} to {p.max_steps}; building the graph'
+    )
     clock = progress.StepClock()
     writer = summaries.SummaryWriter(self._logdir.train_dir, self.step)
     program = train_program.TrainProgram(
@@ -185,13 +154,13 @@ class _Job:
         clock=clock,
         log=step_log.StepLog(self._logdir.step_log, self.step),
         write_summary=writer.Scalars,
-        show=Show,
+        show=progress.Show,
         timing=step_timing.StepTiming(
           self._task.net,
-          model=self._model.name,
+          model=self._prepared.model.name,
           logdir=self._logdir,
           pictures=self._options.timeline,
-          show=Show,
+          show=progress.Show,
         ),
       ),
       clock=clock,
@@ -205,12 +174,14 @@ class _Job:
         program.Run(self._NextStop(), self._Interrupted)
       self.step = program.step
       self._train_seconds = before + time.monotonic() - started
-      interval = self._model.params.eval.interval_steps
+      interval = self._eval_params.interval_steps
+      metrics = None
       if interval and self.step % interval == 0:
-        self._EvaluateDev()
-      if self._IsSaveDue():
+        metrics = self._EvaluateDev()
+      if self._IsSaveDue() or self._IsBest(metrics):
         writer.Flush()
         self._Save()
+        self._MarkBest(metrics)
     writer.Close()
 
   def _NextStop(self) -> int:
@@ -218,7 +189,7 @@ class _Job:
     p = self._params
     intervals = (
       p.save_interval_steps,
-      self._model.params.eval.interval_steps,
+      self._eval_params.interval_steps,
     )
     stops = [(self.step // n + 1) * n for n in intervals if n]
     return min([p.max_steps, *stops])
@@ -248,7 +219,11 @@ class _Job:
       self._checkpointer.Save(
         self.step,
         # Step t reads mini-batch t, so the position is the number of steps.
-        {'input_position': self.step, 'train_seconds': self._train_seconds},
+        {
+          'input_position': self.step,
+          'train_seconds': self._train_seconds,
+          'max_steps': self._params.max_steps,
+        },
       )
     except checkpoint.CheckpointError as e:
       raise user_error.TrainingError(e) from e
@@ -257,7 +232,7 @@ class _Job:
 
   def _Stopped(self) -> int:
     latest = self._checkpointer.Latest()
-    Show(
+    progress.Show(
       f'stopped by {self._stop.signal_name} at step {self.step}; '
       + (f'saved {latest}; ' if latest else 'no step is done, nothing saved; ')
       + 'the same command goes on from there'
@@ -266,35 +241,59 @@ class _Job:
 
   # Evaluation.
 
-  def _EvaluateDev(self) -> None:
-    if 'dev' in self._evaluation.datasets:
-      metrics = self._evaluation.Run('dev', self.step)
-      if metrics is not None:
-        values = [f'{k} {progress.Number(v)}' for k, v in metrics.items()]
-        Show(f'step {self.step} dev {" ".join(values)}')
+  def _EvaluateDev(self) -> dict[str, float] | None:
+    """The metrics of the dev data; None: it has none, or was interrupted."""
+    if 'dev' not in self._evaluation.datasets:
+      return None
+    result = self._evaluation.Run('dev', self.step)
+    if result is None:
+      return None
+    progress.Show(evaluation.StepLine(self.step, 'dev', result))
+    return result.metrics
 
-  def Evaluate(self) -> int:
+  def _IsBest(self, metrics: dict[str, float] | None) -> bool:
+    """Whether this step has the best metrics of the dev data so far."""
+    criterion = self._Criterion(metrics)
+    return criterion is not None and best_checkpoint.IsBest(
+      self._logdir.train_dir, metrics[criterion.metric], criterion
+    )
+
+  def _MarkBest(self, metrics: dict[str, float] | None) -> None:
+    """Keeps the checkpoint of this step if it is the best one."""
+    criterion = self._Criterion(metrics)
+    if criterion is None or self.step != self._saved_step:
+      return
+    value = metrics[criterion.metric]
+    if self._checkpointer.RecordMetric(
+      self.step, value, criterion.higher_is_better, criterion.metric
+    ):
+      progress.Show(
+        f'best dev {criterion.metric} so far: {progress.Number(value)}, '
+        f'{self._checkpointer.Best()}'
+      )
+
+  def _Criterion(
+    self, metrics: dict[str, float] | None
+  ) -> best_checkpoint.Criterion | None:
+    return (
+      best_checkpoint.FindCriterion(self._eval_params.best_metric, metrics)
+      if metrics
+      else None
+    )
+
+  def _Evaluate(self) -> int:
     """Evaluates all datasets; returns the exit status."""
-    results = {
-      'model': self._model.name,
-      'source': self._model.source,
-      'global_step': self.step,
-      'total_parameters': self._analysis['total_parameters'],
-      'num_partitions': self._model.num_partitions,
-      'num_micro_batches': self._task.net.plan.num_micro_batches,
-      'train_seconds': self._train_seconds,
-    }
-    lines = []
-    for dataset in self._evaluation.datasets:
-      metrics = self._evaluation.Run(dataset, self.step)
-      if metrics is None:
-        return self._Stopped()
-      results[dataset] = metrics
-      lines += evaluation.ResultLines(dataset, metrics)
-    if 'accuracy' in results.get('test', {}):
-      results['test_accuracy'] = results['test']['accuracy']
-    results['wall_seconds'] = time.monotonic() - self._start
-    self._logdir.WriteJson('results.json', results)
-    for line in lines:
-      Show(line)
+    metrics = {}
+    with predictions.Open(self._options.evaluation.predictions) as writer:
+      for dataset in self._evaluation.datasets:
+        result = self._evaluation.Run(dataset, self.step, writer)
+        if result is None:
+          return self._Stopped()
+        metrics[dataset] = result.metrics
+      if writer is not None:
+        writer.Publish()
+        progress.Show(f'predictions of step {self.step}: {writer.path}')
+    self._MarkBest(metrics.get('dev'))
+    self._prepared.WriteResults(self.step, self._train_seconds, metrics)
+    prepared_model.ShowResults(metrics)
     return 0

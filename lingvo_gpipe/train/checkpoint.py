@@ -11,8 +11,6 @@ partitions: what was written with K=4 restores with K=1.
 from __future__ import annotations
 
 import datetime
-import json
-import math
 import os
 import shutil
 import tempfile
@@ -22,7 +20,7 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from lingvo_gpipe.train import checkpoint_files, summaries
+from lingvo_gpipe.train import best_checkpoint, checkpoint_files, summaries
 
 CheckpointError = checkpoint_files.CheckpointError
 CorruptError = checkpoint_files.CorruptError
@@ -37,7 +35,6 @@ _WORKER_ERRORS = (
 )
 
 _TEMPORARY = '.tmp-'
-_BEST = 'best.json'
 _MAX_LISTED = 10
 
 
@@ -203,7 +200,11 @@ class Checkpointer:
   # The best one.
 
   def RecordMetric(
-    self, step: int, value: float, higher_is_better: bool = True
+    self,
+    step: int,
+    value: float,
+    higher_is_better: bool = True,
+    metric: str = '',
   ) -> bool:
     """Notes a checkpoint's metric; the best checkpoint is never deleted.
 
@@ -211,39 +212,19 @@ class Checkpointer:
       step: of the checkpoint.
       value: of the metric. NaN is never the best.
       higher_is_better: False for losses.
+      metric: its name. What was recorded of another one does not count.
 
     Returns:
       Whether it is the best so far.
     """
-    value = float(value)
-    best = self._ReadBest()
-    if math.isnan(value):
-      return False
-    if best is not None and (
-      value <= best['value'] if higher_is_better else value >= best['value']
-    ):
-      return False
-    path = os.path.join(self.directory, _BEST)
-    summaries.WriteJson(path, {'step': int(step), 'value': value})
-    return True
+    criterion = best_checkpoint.Criterion(metric, higher_is_better)
+    return best_checkpoint.Record(
+      self.directory, int(step), float(value), criterion
+    )
 
   def Best(self) -> str | None:
     """The prefix of the checkpoint with the best metric recorded, or None."""
-    best = self._ReadBest()
-    if best is None:
-      return None
-    return checkpoint_files.Prefix(self.directory, best['step'])
-
-  def _ReadBest(self) -> dict[str, Any] | None:
-    """The record of the best checkpoint, if that is still there."""
-    try:
-      path = os.path.join(self.directory, _BEST)
-      with open(path, encoding='utf-8') as f:
-        best = json.load(f)
-    except FileNotFoundError:
-      return None
-    prefix = checkpoint_files.Prefix(self.directory, best['step'])
-    return best if os.path.exists(f'{prefix}.json') else None
+    return best_checkpoint.Prefix(self.directory)
 
   # Restoring.
 

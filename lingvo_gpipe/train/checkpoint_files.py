@@ -150,6 +150,12 @@ def ReadVariables(prefix: str) -> dict[str, tuple[tuple[int, ...], tf.DType]]:
     return variables
 
 
+def Key(path: str) -> str:
+  """What tf.train.load_checkpoint calls the variable of a path."""
+  escaped = path.replace('.', '..').replace('/', '.S')
+  return f'variables/{escaped}/.ATTRIBUTES/VARIABLE_VALUE'
+
+
 def CheckSizes(prefix: str) -> None:
   """Checks that all files are there and whole, without reading them.
 

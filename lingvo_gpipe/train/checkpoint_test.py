@@ -130,6 +130,15 @@ class CheckpointTest(parameterized.TestCase):
     self.assertIsNone(saver.Best())
     self.assertTrue(saver.RecordMetric(3, 2.5, higher_is_better=False))
 
+  def testBestOfAnotherMetricDoesNotCount(self):
+    saver = self._Checkpointer(_Variables(0))
+    for step in (1, 2):
+      saver.Save(step)
+    self.assertTrue(saver.RecordMetric(1, 0.9, metric='accuracy'))
+    self.assertFalse(saver.RecordMetric(2, 0.8, metric='accuracy'))
+    self.assertTrue(saver.RecordMetric(2, 0.8, metric='accuracy_top5'))
+    self.assertEqual(saver.Best(), self._Prefix(2))
+
   def testKeepsAllOnDemand(self):
     saver = self._Checkpointer(_Variables(0), max_to_keep=0)
     for step in range(7):

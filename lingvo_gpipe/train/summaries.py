@@ -31,20 +31,29 @@ class SummaryWriter:
 
   A run that resumes from a checkpoint repeats the steps after it. So a writer
   that starts at `start_step` first removes from its directory what was written
-  for later steps: each step stands there once. One writer per directory.
+  for later steps: each step stands there once. One writer per directory and
+  suffix.
   """
 
-  def __init__(self, directory: str, start_step: int = 0):
+  def __init__(
+    self, directory: str, start_step: int | None = 0, *, suffix: str = '.v2'
+  ):
     """Opens the directory, making it where it is missing.
 
     Args:
       directory: such as '<logdir>/train' or '<logdir>/eval_test'.
-      start_step: the step of the checkpoint the run goes on from.
+      start_step: the step of the checkpoint the run goes on from; None: nothing
+        is removed.
+      suffix: of the names of files. Files with other ones, of other programs
+        that write into the directory at the same time, stay as they are.
     """
     os.makedirs(directory, exist_ok=True)
-    for path in glob.glob(os.path.join(glob.escape(directory), '*tfevents*')):
+    pattern = os.path.join(glob.escape(directory), f'*tfevents*{suffix}')
+    for path in glob.glob(pattern) if start_step is not None else ():
       _DropStepsAfter(path, start_step)
-    self._writer = tf.summary.create_file_writer(directory)
+    self._writer = tf.summary.create_file_writer(
+      directory, filename_suffix=suffix
+    )
 
   def Scalars(self, step: int, values: Mapping[str, Any]) -> None:
     """Writes scalars.

@@ -78,6 +78,22 @@ class SummaryWriterTest(absltest.TestCase):
     summaries.SummaryWriter(directory, start_step=1).Close()
     self.assertEqual(os.stat(path).st_ino, inode)
 
+  def testFilesOfOthersStayAsTheyAre(self):
+    directory = self.create_tempdir().full_path
+    for suffix, value in (('.v2', 1.0), ('.evaler', 2.0)):
+      writer = summaries.SummaryWriter(directory, suffix=suffix)
+      for step in (1, 2, 3):
+        writer.Scalars(step, {'loss': value})
+      writer.Flush()
+    summaries.SummaryWriter(directory, start_step=1).Close()
+    summaries.SummaryWriter(
+      directory, start_step=None, suffix='.evaler'
+    ).Close()
+    self.assertEqual(
+      _Events(directory),
+      [(1, 'loss', 1.0), *[(s, 'loss', 2.0) for s in (1, 2, 3)]],
+    )
+
 
 class JsonTest(absltest.TestCase):
   def testWritesNumbersOfAllKinds(self):

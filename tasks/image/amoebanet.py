@@ -84,6 +84,7 @@ def AmoebaNetCells(
   drop_path_keep_prob: float = 1.0,
   drop_path_by_depth: bool = False,
   drop_path_ramp_steps: int = 0,
+  mixup: bool = False,
   batch_norm: _Params | None = None,
 ) -> list[_Params]:
   """The cells of an AmoebaNet.
@@ -107,6 +108,8 @@ def AmoebaNetCells(
       the cell, from almost none to 1 - drop_path_keep_prob in the last.
     drop_path_ramp_steps: the probability to drop grows from 0 over so many
       steps; 0: it does not grow.
+    mixup: whether training images are mixtures of two, see
+      softmax_loss.BatchLoss.
     batch_norm: params with the decay and epsilon of all batch norms; None: the
       defaults.
 
@@ -169,6 +172,7 @@ def AmoebaNetCells(
         num_classes=num_classes,
         weight=aux_loss_weight,
         label_smoothing=label_smoothing,
+        mixup=mixup,
         norm=batch_norm.Copy(),
       ),
     )
@@ -178,6 +182,7 @@ def AmoebaNetCells(
     num_classes=num_classes,
     keep_prob=keep_prob,
     label_smoothing=label_smoothing,
+    mixup=mixup,
   )
   return [stem, *body.cells, head]
 

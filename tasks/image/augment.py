@@ -44,7 +44,14 @@ def RandomAffine(
   return Affine(images, matrix, tf.stack([shift_x, shift_y], axis=1))
 
 
-def Affine(images: tf.Tensor, matrix: tf.Tensor, shift: tf.Tensor) -> tf.Tensor:
+def Affine(
+  images: tf.Tensor,
+  matrix: tf.Tensor,
+  shift: tf.Tensor,
+  *,
+  fill: float = 0.0,
+  interpolation: str = 'BILINEAR',
+) -> tf.Tensor:
   """Maps images around their centres.
 
   The output at a point (x, y) from the centre is the input at matrix @ (x, y) +
@@ -54,9 +61,11 @@ def Affine(images: tf.Tensor, matrix: tf.Tensor, shift: tf.Tensor) -> tf.Tensor:
     images: [batch, height, width, channels].
     matrix: float32 [batch, 2, 2].
     shift: float32 [batch, 2], pixels (x, y).
+    fill: where the input has nothing.
+    interpolation: 'BILINEAR' or 'NEAREST'.
 
   Returns:
-    Images of the same shape and dtype; 0 where the input has nothing.
+    Images of the same shape and dtype.
   """
   size = tf.shape(images)[1:3]
   centre = (tf.cast(size, tf.float32)[::-1] - 1.0) / 2.0  # (x, y)
@@ -67,7 +76,7 @@ def Affine(images: tf.Tensor, matrix: tf.Tensor, shift: tf.Tensor) -> tf.Tensor:
     images=images,
     transforms=tf.concat(rows, axis=1),  # [batch, 8]
     output_shape=size,
-    fill_value=0.0,
-    interpolation='BILINEAR',
+    fill_value=fill,
+    interpolation=interpolation,
     fill_mode='CONSTANT',
   )

@@ -36,6 +36,19 @@ class AugmentTest(tf.test.TestCase, parameterized.TestCase):
     expected[:, :-2, :-1] = images[:, 2:, 1:]
     self.assertAllClose(outputs, expected)
 
+  def testFillAndNearest(self):
+    images = tf.cast(100.0 * _Images(), tf.uint8)
+    outputs = augment.Affine(
+      images,
+      tf.tile(tf.eye(2)[tf.newaxis], [2, 1, 1]),
+      tf.tile(tf.constant([[0.7, 0.0]]), [2, 1]),
+      fill=200.0,
+      interpolation='NEAREST',
+    )
+    expected = np.full_like(images.numpy(), 200)
+    expected[:, :, :-1] = images[:, :, 1:]
+    self.assertAllEqual(outputs, expected)
+
   def testRotationIsAroundTheCentre(self):
     images = _Images(height=5, width=5).numpy()
     # The output at (x, y) is the input at (-y, x).

@@ -24,8 +24,6 @@ class AuxiliaryHead(base_layer.BaseLayer):
   ReLU, dense. Its share of the objective is `weight` times its cross entropy.
   """
 
-  BATCH_FIELDS = ('labels', 'weights')
-
   @classmethod
   def Params(cls) -> hyperparams.InstantiableParams:
     p = super().Params()
@@ -34,6 +32,7 @@ class AuxiliaryHead(base_layer.BaseLayer):
     p.Define('num_classes', 0, 'Number of classes.')
     p.Define('weight', 0.4, 'Of its loss, against 1 of the main loss.')
     p.Define('label_smoothing', 0.0, 'See softmax_loss.CrossEntropy.')
+    p.Define('mixup', False, 'Whether images are mixtures of two.')
     p.Define('norm', norm.BatchNorm.Params(), 'Decay and epsilon.')
     p.params_init = amoebanet_cell.KernelInit()
     return p
@@ -80,6 +79,11 @@ class AuxiliaryHead(base_layer.BaseLayer):
       padding='VALID',
     ).Set(activation='relu')
 
+  @property
+  def BATCH_FIELDS(self) -> tuple[str, ...]:
+    """Labels, weights and, with mixup, the other labels."""
+    return softmax_loss.BatchFields(self.params.mixup)
+
   def FProp(
     self, theta: nested_map.NestedMap, inputs: Any, batch: nested_map.NestedMap
   ) -> Any:
@@ -89,7 +93,7 @@ class AuxiliaryHead(base_layer.BaseLayer):
       theta: of the layers.
       inputs: [batch, image_size, image_size, input_dim], or a pair (that,
         skip).
-      batch: labels [batch] and weights [batch].
+      batch: the BATCH_FIELDS, [batch] each.
 
     Returns:
       The inputs.
@@ -102,7 +106,7 @@ class AuxiliaryHead(base_layer.BaseLayer):
     x = self.project.FProp(theta.project, x)
     x = self.features.FProp(theta.features, x)  # [batch, 1, 1, 307]
     logits = self.dense.FProp(theta.dense, tf.squeeze(x, [1, 2]))
-    loss = softmax_loss.CrossEntropy(logits, batch.labels, p.label_smoothing)
+    loss = softmax_loss.BatchLoss(logits, batch, p.label_smoothing)
     total = metrics.Weighted(loss, batch.weights).total
     self.AddAuxLoss('loss', p.weight * total)
     return inputs

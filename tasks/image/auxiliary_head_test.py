@@ -59,6 +59,23 @@ class AuxiliaryHeadTest(tf.test.TestCase, parameterized.TestCase):
     batch.weights = tf.zeros([3])
     self.assertAllEqual(_AuxLosses(layer, x, batch)[1]['aux/loss'], 0.0)
 
+  def testMixup(self):
+    x, batch = _Inputs()
+    layer = _Layer(mixup=True)
+    self.assertLen(layer.BATCH_FIELDS, 4)
+
+    def _Loss(labels, mixed_labels, mix):
+      batch.labels, batch.mixed_labels = labels, mixed_labels
+      batch.mix = tf.fill([3], tf.constant(mix, tf.float64))
+      return _AuxLosses(layer, x, batch)[1]['aux/loss']
+
+    first, second = tf.constant([0, 1, 2]), tf.constant([3, 3, 0])
+    alone = [_Loss(labels, first, 1.0) for labels in (first, second)]
+    self.assertNotAllClose(*alone)
+    self.assertAllClose(
+      _Loss(first, second, 0.25), 0.25 * alone[0] + 0.75 * alone[1]
+    )
+
   @parameterized.parameters((5, 1), (7, 1), (8, 2), (14, 4), (30, 9))
   def testSecondKernelCoversTheImage(self, image_size, size):
     layer = _Params().Set(image_size=image_size).Instantiate()

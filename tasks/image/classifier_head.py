@@ -20,10 +20,9 @@ class ClassifierHead(base_layer.BaseLayer):
   """ReLU, global average pooling, dropout, dense, softmax cross entropy.
 
   The batch has `labels`, integers [batch], and `weights` [batch]: 1, and 0 for
-  examples that only fill up a batch.
+  examples that only fill up a batch. With `mixup` it also has what
+  softmax_loss.BatchLoss says.
   """
-
-  BATCH_FIELDS = ('labels', 'weights')
 
   @classmethod
   def Params(cls) -> hyperparams.InstantiableParams:
@@ -32,6 +31,7 @@ class ClassifierHead(base_layer.BaseLayer):
     p.Define('num_classes', 0, 'Number of classes.')
     p.Define('keep_prob', 1.0, 'Of the dropout before the dense layer.')
     p.Define('label_smoothing', 0.0, 'See softmax_loss.CrossEntropy.')
+    p.Define('mixup', False, 'Whether images are mixtures of two.')
     return p
 
   def __init__(self, params: hyperparams.InstantiableParams):
@@ -49,13 +49,18 @@ class ClassifierHead(base_layer.BaseLayer):
       ),
     )
 
+  @property
+  def BATCH_FIELDS(self) -> tuple[str, ...]:
+    """Labels, weights and, with mixup, the other labels."""
+    return softmax_loss.BatchFields(self.params.mixup)
+
   def FProp(self, theta: NestedMap, inputs: Any, batch: NestedMap) -> NestedMap:
     """Classifies images.
 
     Args:
       theta: of the layers.
       inputs: [batch, h, w, input_dim], or a pair (that, skip).
-      batch: labels [batch] and weights [batch].
+      batch: the BATCH_FIELDS, [batch] each.
 
     Returns:
       A NestedMap of WeightedSums over the examples: loss, accuracy and, with
@@ -81,7 +86,7 @@ def Outputs(
 ) -> NestedMap:
   """What a classifier's last cell returns; see ClassifierHead.FProp."""
   num_classes = logits.shape[-1]
-  loss = softmax_loss.CrossEntropy(logits, batch.labels, label_smoothing)
+  loss = softmax_loss.BatchLoss(logits, batch, label_smoothing)
   outputs = NestedMap(
     loss=metrics.Weighted(loss, batch.weights),
     accuracy=metrics.Weighted(

@@ -58,6 +58,28 @@ class ClassifierHeadTest(tf.test.TestCase, parameterized.TestCase):
     outputs = _Layer(5)(gradient_check.Draw([4, 2, 3, 3], 1), _Batch())
     self.assertNotIn('accuracy_top5', outputs)
 
+  def testMixup(self):
+    x, batch = gradient_check.Draw([4, 2, 3, 3], 1), _Batch()
+    batch.mixed_labels = tf.constant([3, 3, 0, 1])
+    batch.mix = tf.constant([1.0, 0.25, 0.5, 0.0], tf.float64)
+    layer = _Layer(mixup=True, label_smoothing=0.1)
+    self.assertCountEqual(layer.BATCH_FIELDS, batch)
+    self.assertCountEqual(_Layer().BATCH_FIELDS, _Batch())
+    outputs = layer(x, batch)
+    losses = [
+      softmax_loss.CrossEntropy(outputs.logits, labels, 0.1).numpy()
+      for labels in (batch.labels, batch.mixed_labels)
+    ]
+    mix = batch.mix.numpy()
+    mixed = mix * losses[0] + (1.0 - mix) * losses[1]
+    self.assertAllClose(
+      outputs.loss.total, (mixed * batch.weights.numpy()).sum()
+    )
+    # Accuracy is that of the image's own label.
+    self.assertAllEqual(
+      outputs.accuracy, layer(x, batch | {'mix': 0.0 * batch.mix}).accuracy
+    )
+
   def testTakesThePairOfACell(self):
     layer, x = _Layer(), gradient_check.Draw([4, 2, 3, 3], 1)
     alone, pair = layer(x, _Batch()), layer((x, None), _Batch())

@@ -27,7 +27,8 @@ from lingvo_gpipe import (
   user_error,
   weights,
 )
-from tasks.image import augment
+from lingvo_gpipe.export import serving_signature
+from tasks.image import augment, serving
 
 IMAGE_SIZE, NUM_CLASSES = 8, 10
 SPLITS = ('train', 'dev', 'test')
@@ -97,6 +98,22 @@ class DigitsInput(base_input.RandomAccessInput):
         max_shift=p.max_shift,
       )
     return {'inputs': inputs, 'labels': tf.gather(labels, indices)}
+
+  def ServingSignatures(self) -> dict[str, serving_signature.ServingSignature]:
+    """Images as in a batch, and picture files of any size; see serving."""
+    return serving.Signatures([IMAGE_SIZE, IMAGE_SIZE, 1], _FromBytes)
+
+  def ClassNames(self) -> list[str]:
+    """'0' to '9'."""
+    return [str(digit) for digit in range(NUM_CLASSES)]
+
+
+def _FromBytes(contents: tf.Tensor) -> tf.Tensor:
+  """A digit, light on dark, out of a picture file: [8, 8, 1] in [0, 1]."""
+  picture = serving.DecodeGrey(contents)
+  # Means over areas, as those who made the digits counted black pixels.
+  size = [IMAGE_SIZE, IMAGE_SIZE]
+  return tf.image.resize(picture, size, 'area') / 255.0
 
 
 def Find() -> str:

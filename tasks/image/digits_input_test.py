@@ -135,6 +135,21 @@ class DigitsInputTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "split='eval' is none of train, "):
       _Input(split='eval')
 
+  def testServedBytes(self):
+    images, unused_labels = digits_input.Load()
+    pixels = np.round(images[:3] * 255).astype(np.uint8)
+    generator = _Input()
+    signature = generator.ServingSignatures()['image_bytes']
+    contents = tf.stack([tf.io.encode_png(x) for x in pixels])
+    inputs = signature.to_batch(contents)['inputs']
+    self.assertAllClose(inputs, pixels / 255.0, atol=1e-6)
+    # A picture three times as large, in colour, is the same.
+    large = np.kron(pixels[0], np.ones([3, 3, 3], np.uint8))
+    contents = tf.io.encode_png(large)[tf.newaxis]
+    inputs = signature.to_batch(contents)['inputs']
+    self.assertAllClose(inputs[0], pixels[0] / 255.0, atol=1e-6)
+    self.assertEqual(generator.ClassNames(), list('0123456789'))
+
 
 _FIRST_OF_TEST = [0, 1, 4, 8, 14, 17, 23, 25]
 

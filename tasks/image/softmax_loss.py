@@ -4,7 +4,46 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from lingvo_gpipe import weights
+from lingvo_gpipe import nested_map, weights
+
+# What heads ask of the batch; the latter two where their images are mixed.
+_FIELDS = ('labels', 'weights')
+_MIXUP_FIELDS = ('mixed_labels', 'mix')
+
+
+def BatchFields(mixup: bool) -> tuple[str, ...]:
+  """The fields of the batch that BatchLoss and accuracies need.
+
+  Args:
+    mixup: whether images are mixtures of two.
+
+  Returns:
+    Their names.
+  """
+  return _FIELDS + (_MIXUP_FIELDS if mixup else ())
+
+
+def BatchLoss(
+  logits: tf.Tensor, batch: nested_map.NestedMap, label_smoothing: float
+) -> tf.Tensor:
+  """Cross entropy with the labels, or with both labels of mixed images.
+
+  Args:
+    logits: [batch, classes].
+    batch: labels, integers [batch]; where images are mixtures, as in mixup
+      (Zhang et al., arXiv 1710.09412), also mixed_labels, integers [batch], of
+      the other image, and mix [batch], the share of the first.
+    label_smoothing: see CrossEntropy.
+
+  Returns:
+    [batch], float32 (float64 for such logits).
+  """
+  loss = CrossEntropy(logits, batch.labels, label_smoothing)
+  if 'mix' not in batch:
+    return loss
+  other = CrossEntropy(logits, batch.mixed_labels, label_smoothing)
+  mix = tf.cast(batch.mix, loss.dtype)
+  return mix * loss + (1.0 - mix) * other
 
 
 def CrossEntropy(

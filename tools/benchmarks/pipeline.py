@@ -202,7 +202,9 @@ class Pipeline:
       variables = tf.nest.flatten(net.vars)
       for variable, gradient in zip(variables, gradients, strict=True):
         with tf.device(variable.device):
-          variable.assign_sub(learning_rate * gradient)
+          tf.raw_ops.ResourceApplyGradientDescent(
+            var=variable.handle, alpha=learning_rate, delta=gradient
+          )
       return loss, times
 
     return tf.function(_Step, autograph=False)

@@ -44,6 +44,12 @@ _TESTED_ELSEWHERE = {
     'lingvo_gpipe/layers/keras_layer_test.py'
   ),
   'tools/launcher/__main__.py': 'tools/bazelw_test.py',
+  'tools/baselines/__main__.py': 'tools/baselines/baselines_test.py',
+  'tools/benchmarks/image_training.py': (
+    'tools/benchmarks/keras_resnet_test.py'
+  ),
+  'tools/classify/__main__.py': 'tools/classify/classify_test.py',
+  'tools/export/__main__.py': 'tools/export/export_test.py',
 }
 
 

@@ -1,0 +1,1 @@
+"""What simple classifiers make of the data of an image model."""

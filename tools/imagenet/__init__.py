@@ -1,0 +1,1 @@
+"""Preparation of ImageNet (ILSVRC2012) from its two archives."""
