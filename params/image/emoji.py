@@ -18,7 +18,11 @@ from tasks.image import amoebanet, emoji_input
 
 @registry.RegisterSingleTaskModel
 class AmoebaNetEmoji(base_model_params.SingleTaskModelParams):
-  """AmoebaNet-D (3, 16) on the groups of emoji."""
+  """AmoebaNet-D (3, 16) on the groups of emoji: 0.64 on test.
+
+  Logistic regression reaches 0.43, the nearest neighbour 0.46; see
+  docs/images_small.md.
+  """
 
   IMAGE_SIZE = 32
   NUM_FILTERS = 16

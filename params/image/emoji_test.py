@@ -26,7 +26,7 @@ class AmoebaNetEmojiTest(absltest.TestCase):
   def testParameters(self):
     task = emoji.AmoebaNetEmoji().Model().Instantiate()
     specs = tf.nest.flatten(task.VariableSpecs())
-    self.assertEqual(sum(s.size for s in specs if s.trainable), 0)
+    self.assertEqual(sum(s.size for s in specs if s.trainable), 97_113)
 
   def testMicroBatches(self):
     model = emoji.AmoebaNetEmoji()

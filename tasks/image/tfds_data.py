@@ -127,10 +127,12 @@ def _RegisteredBuilder(tfds: Any, data_dir: str, dataset: str) -> Any:
     return tfds.builder(dataset, data_dir=data_dir)
   except tfds.core.registered.DatasetNotFoundError as e:
     name = dataset.partition(':')[0].partition('/')[0]
+    # Those of the community are a list to be downloaded.
+    names = tfds.list_builders(with_community_datasets=False)
     raise user_error.UserError(
       f'{dataset} (input.source.dataset): {data_dir} has no prepared data of '
       'this name, and TFDS knows no such dataset'
-      + spelling.Hint(name, tfds.list_builders(), 'datasets')
+      + spelling.Hint(name, names, 'datasets')
     ) from e
   except (ValueError, AssertionError) as e:  # No such version, no such config.
     raise user_error.UserError(f'input.source.dataset={dataset}: {e}') from e
