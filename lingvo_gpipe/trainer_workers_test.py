@@ -90,7 +90,7 @@ class TrainerWorkersTest(absltest.TestCase):
 
     status, lines = self._Run(broken, local_workers=2)
     self.assertEqual(status, 0)
-    # Of the first dev evaluation, which is the best one so far.
+    # The dev evaluation of step 20 was the best one, so it was saved.
     self.assertIn(f'restored {broken}/train/ckpt-00000020', lines)
     self.assertFalse(any(map(_IsRunning, _Pids(lines))))
 

@@ -56,8 +56,8 @@ class ImageInput(base_input.BaseInput):
     p.Define(
       'transforms',
       [],
-      'Params of image_transform.Transforms. They act in training only; a model '
-      'with mixup needs it in evaluation, too, for its fields.',
+      'Params of image_transform.Transforms. They act in training only; for a '
+      'model with mixup they must be in evaluation, too, for its fields.',
     )
     p.Define(
       'resize_mode',
