@@ -24,10 +24,10 @@ class _Slow(test_cells.Linear):
   def FProp(self, theta, inputs):
     x = super().FProp(theta, inputs)
     loop = tf.while_loop(
-      lambda i, _: i < 1000,
+      lambda i, _: i < 4000,
       lambda i, y: (i + 1, tf.cos(y)),
       (tf.constant(0), x),
-      maximum_iterations=1000,
+      maximum_iterations=4000,
     )
     return x + 0.0 * loop[1]
 
