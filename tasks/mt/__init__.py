@@ -1,0 +1,1 @@
+"""Machine translation: parallel text, its input, models."""

@@ -1,0 +1,1 @@
+"""Prepares and inspects the data of machine translation."""
