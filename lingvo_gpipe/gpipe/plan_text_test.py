@@ -68,9 +68,9 @@ class PlanTextTest(absltest.TestCase):
         'partition cells from to device params weights forward backward '
         'recompute activations stored sent memory share'.split(),
         '0 2 stem middle /device:CPU:0 1.23M 4.71 MiB 3.00K 5.00K 3.00K '
-        '700 B 16.0 KiB 1.46 KiB 4.74 MiB 0.1%'.split(),
+        '700 B 16.0 KiB 1.46 KiB 4.73 MiB 0.1%'.split(),
         '1 1 head head /device:CPU:1 1 4 B 4.00M 8.00M 0 0 B 11.7 KiB 0 B '
-        '2.93 KiB 99.9%'.split(),
+        '8.79 KiB 99.9%'.split(),
         'all 3 1.23M 4.71 MiB 4.00M 8.01M 3.00K 700 B 27.7 KiB 1.46 KiB '
         '4.74 MiB 100.0%'.split(),
       ],
