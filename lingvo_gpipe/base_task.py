@@ -68,6 +68,12 @@ class BaseTask(base_layer.BaseLayer):
     p.Define('net', gpipe.GPipe.Params().Set(name='net'), 'The network.')
     p.Define('train', train_params.TrainParams(), 'How it is trained.')
     p.Define('eval', train_params.EvalParams(), 'When it is evaluated.')
+    p.Define(
+      'decoder',
+      None,
+      'Params of a BaseDecoder, for networks that write something; None: there '
+      'is nothing to decode.',
+    )
     return p
 
   def __init__(self, params: hyperparams.InstantiableParams):
@@ -235,6 +241,10 @@ class BaseTask(base_layer.BaseLayer):
     """
     return self.EvalOutputs(batch).metrics
 
+  def EvalTheta(self) -> NestedMap:
+    """The network's weights, averaged ones where there are averages."""
+    return self.net.ThetaFrom(self.ema.Averages(self.net.vars))
+
   @tf.autograph.experimental.do_not_convert
   @_NearFirstPartition
   def EvalOutputs(self, batch: NestedMap) -> NestedMap:
@@ -249,9 +259,8 @@ class BaseTask(base_layer.BaseLayer):
         outputs: NestedMap of the last cell's other outputs, such as `logits`:
           tensors [batch, ...] in the order of the batch, whatever K and M are.
     """
-    theta = self.net.ThetaFrom(self.ema.Averages(self.net.vars))
     with fprop_context.FPropContext(do_eval=True):
-      outputs = self.net.FProp(theta, batch)
+      outputs = self.net.FProp(self.EvalTheta(), batch)
     return NestedMap(
       metrics=loop.Metrics(outputs),
       outputs=NestedMap(

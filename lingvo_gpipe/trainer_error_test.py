@@ -62,7 +62,7 @@ class TrainerErrorTest(parameterized.TestCase):
     (
       'EvalFlagOfTrainer',
       [_TINY, '--logdir=x', '--eval_once'],
-      '--eval_once is for --job=evaler, not trainer',
+      '--eval_once is for --job=evaler or decoder, not trainer',
     ),
     (
       'NegativeTimeout',

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import tensorflow as tf
 
 from lingvo_gpipe import (
+  base_decoder,
   base_input,
   base_model_params,
   base_task,
@@ -106,6 +109,41 @@ class Tiny(base_model_params.SingleTaskModelParams):
     return p
 
 
+class Namer(base_decoder.BaseDecoder):
+  """Writes the name of each point's class."""
+
+  def Decode(self, theta, batch):
+    x = batch.inputs
+    for cell, of_cell in zip(self.net.cells[:-1], theta.cells, strict=False):
+      x = cell.FProp(of_cell, x)
+    logits = x @ theta.cells[-1].w + theta.cells[-1].b
+    return nested_map.NestedMap(named=tf.argmax(logits, 1))
+
+  def Rows(self, batch, outputs):
+    return [
+      {'label': int(label), 'named': int(named)}
+      for label, named in zip(batch['labels'], outputs['named'], strict=True)
+    ]
+
+  def Write(self, path, rows):
+    with open(path, 'w', encoding='utf-8') as f:
+      f.writelines(f'{json.dumps(row)}\n' for row in rows)
+
+  def Scores(self, rows):
+    right = sum(row['label'] == row['named'] for row in rows)
+    return {'named': right / len(rows)}
+
+
+@registry.RegisterSingleTaskModel
+class Named(Tiny):
+  """Tiny with a decoder."""
+
+  def Task(self):
+    p = super().Task()
+    p.decoder = Namer.Params()
+    return p
+
+
 @registry.RegisterSingleTaskModel
 class Wide(Tiny):
   """Another model: a class more, and no test data."""
@@ -138,9 +176,11 @@ class Giant(Tiny):
     return p
 
 
-def MakeTiny() -> tuple[base_task.BaseTask, dict[str, Points]]:
+def MakeTiny(
+  cls: type[Tiny] = Tiny,
+) -> tuple[base_task.BaseTask, dict[str, Points]]:
   """The task of Tiny with variables, and its inputs by dataset."""
-  model = Tiny()
+  model = cls()
   task = model.Model().Instantiate()
   inputs = {
     name.lower(): model.GetDatasetParams(name).Instantiate()

@@ -1,4 +1,4 @@
-"""The flags of --job=evaler, and of predictions."""
+"""The flags of --job=evaler and --job=decoder, and of predictions."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from lingvo_gpipe import user_error
 _EVAL_ONCE = flags.DEFINE_boolean(
   'eval_once',
   False,
-  'The evaler evaluates the newest checkpoint, whether or not it has done so '
-  'before, and ends. Else it follows a run: it evaluates the newest '
+  'The evaler (or decoder) takes the newest checkpoint, whether or not it has '
+  'done so before, and ends. Else it follows a run: it takes the newest '
   'checkpoint, waits for newer ones, and ends after the last step of the run.',
 )
 _EVAL_ALL = flags.DEFINE_boolean(
   'eval_all',
   False,
-  'The evaler evaluates all checkpoints that are there, oldest first, and '
-  'ends.',
+  'The evaler (or decoder) takes all checkpoints that are there, oldest first, '
+  'and ends.',
 )
 _CHECKPOINT = flags.DEFINE_string(
   'checkpoint',
   '',
-  'The evaler evaluates this checkpoint, such as DIR/train/ckpt-00000100, and '
-  'ends. It writes nothing but --predictions.',
+  'The evaler (or decoder) takes this checkpoint, such as '
+  'DIR/train/ckpt-00000100, and ends. It writes nothing but --predictions.',
   # Tools that take flags of the trainer may have one of their own.
   allow_override=True,
 )
 _EVAL_TIMEOUT = flags.DEFINE_float(
   'eval_timeout',
   0.0,
-  'The evaler gives up after so many seconds without a new checkpoint. 0: it '
-  'waits for ever.',
+  'The evaler (or decoder) gives up after so many seconds without a new '
+  'checkpoint. 0: it waits for ever.',
   lower_bound=0.0,
 )
 _PREDICTIONS = flags.DEFINE_string(
   'predictions',
   '',
   'A file for the predictions of the evaler, or of the evaluation at the end '
-  'of training: a line of JSON for each example. A file that is there is '
-  'replaced.',
+  'of training, or what the decoder writes: a line of JSON for each example. A '
+  'file that is there is replaced.',
 )
 
 
@@ -68,7 +68,7 @@ class EvalOptions:
     """Raises UserError for flags that do not go together.
 
     Args:
-      job: 'trainer' or 'evaler'.
+      job: 'trainer', 'evaler' or 'decoder'.
       eval_at_end: whether a trainer evaluates.
     """
     ways = {
@@ -78,17 +78,17 @@ class EvalOptions:
     }
     given = [flag for flag, value in ways.items() if value]
     timeout = [f'--eval_timeout={self.timeout:g}'] if self.timeout else []
-    if job != 'evaler' and given + timeout:
+    if job == 'trainer' and given + timeout:
       raise user_error.UserError(
-        f'{(given + timeout)[0]} is for --job=evaler, not {job}'
+        f'{(given + timeout)[0]} is for --job=evaler or decoder, not {job}'
       )
     if len(given) > 1:
       raise user_error.UserError(
-        f'{" and ".join(given)} differ in what is evaluated; give one of them'
+        f'{" and ".join(given)} differ in what is taken; give one of them'
       )
     if given and timeout:
       raise user_error.UserError(
-        f'{timeout[0]} is for an evaler that waits, which it does not with '
+        f'{timeout[0]} is for a job that waits, which it does not with '
         f'{given[0]}; leave one of the two out'
       )
     if job == 'trainer' and self.predictions and not eval_at_end:

@@ -26,7 +26,11 @@ class EvalFlagsTest(parameterized.TestCase):
     _Options(**options).Check(job, eval_at_end=True)
 
   @parameterized.parameters(
-    ('trainer', {'once': True}, '--eval_once is for --job=evaler, not trainer'),
+    (
+      'trainer',
+      {'once': True},
+      '--eval_once is for --job=evaler or decoder, not trainer',
+    ),
     ('trainer', {'checkpoint': 'c'}, '--checkpoint=c is for --job=evaler'),
     ('trainer', {'timeout': 9.0}, '--eval_timeout=9 is for --job=evaler'),
     (
@@ -37,7 +41,7 @@ class EvalFlagsTest(parameterized.TestCase):
     (
       'evaler',
       {'all': True, 'timeout': 0.5},
-      '--eval_timeout=0.5 is for an evaler that waits.*--eval_all',
+      '--eval_timeout=0.5 is for a job that waits.*--eval_all',
     ),
   )
   def testDoNotGoTogether(self, job, options, message):

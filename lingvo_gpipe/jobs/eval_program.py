@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from lingvo_gpipe import base_input, cluster, nested_map
-from lingvo_gpipe.jobs import predictions
-
-NestedMap = nested_map.NestedMap
+from lingvo_gpipe import cluster
+from lingvo_gpipe.jobs import eval_batches, predictions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,10 +98,10 @@ class EvalProgram:
     weights: dict[str, float] = {}
     num_examples, start = [], self._now()
     end = after_first = start
-    for batch in self._Batches():
+    for batch in eval_batches.Read(self._input):
       if interrupted():
         return None
-      is_example = self._IsExample(batch)
+      is_example = eval_batches.IsExample(batch, self._weights_field)
       if writer is None:
         metrics = self._step(batch)
       else:
@@ -135,18 +132,3 @@ class EvalProgram:
       sum(num_examples),
       sum(num_examples[skip:]) / max(seconds, 1e-9),
     )
-
-  def _Batches(self) -> Iterator[NestedMap]:
-    with tf.device(cluster.INPUT_DEVICE), base_input.UserErrors():
-      batches = iter(self._input.Dataset(0).prefetch(2))
-    while True:
-      with base_input.UserErrors():
-        batch = next(batches, None)
-      if batch is None:
-        return
-      yield NestedMap(batch)
-
-  def _IsExample(self, batch: NestedMap) -> np.ndarray:
-    """Which rows have any weight, bools [batch]."""
-    weights = batch[self._weights_field].numpy()
-    return weights.reshape(len(weights), -1).any(axis=1)

@@ -17,7 +17,7 @@ from lingvo_gpipe.workers import process_memory
 flags.adopt_module_key_flags(eval_flags)
 
 MODES = ('sync', 'inspect_model', 'inspect_params', 'list_models')
-JOBS = ('trainer', 'evaler')
+JOBS = ('trainer', 'evaler', 'decoder')
 DEVICE_KINDS = ('cpu', 'gpu', 'tpu')
 
 _MODEL = flags.DEFINE_string(
@@ -45,8 +45,9 @@ _JOB = flags.DEFINE_enum(
   'job',
   'trainer',
   JOBS,
-  'What --mode=sync does. trainer: train, then evaluate. evaler: evaluate the '
-  'checkpoints of --logdir as a trainer writes them.',
+  'What --mode=sync does. trainer: train, then evaluate and decode. evaler: '
+  'evaluate the checkpoints of --logdir as a trainer writes them. decoder: '
+  'decode with them, such as to translate.',
 )
 _RUN_LOCALLY = flags.DEFINE_enum(
   'run_locally',
@@ -150,6 +151,12 @@ _EVAL_AT_END = flags.DEFINE_boolean(
   True,
   'Whether the trainer evaluates the dev and test data after the last step.',
 )
+_DECODE_AT_END = flags.DEFINE_boolean(
+  'decode_at_end',
+  True,
+  'Whether the trainer decodes after the last step, too, where the model has a '
+  'decoder: translates the test data, for example.',
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,6 +184,7 @@ class Options:
     max_steps: 0 leaves it to the model.
     save_max_to_keep: 0 leaves it to the model.
     eval_at_end: whether training ends with an evaluation.
+    decode_at_end: whether it then decodes.
     evaluation: what is evaluated.
   """
 
@@ -199,6 +207,7 @@ class Options:
   max_steps: int = 0
   save_max_to_keep: int = 0
   eval_at_end: bool = True
+  decode_at_end: bool = True
   evaluation: eval_flags.EvalOptions = eval_flags.EvalOptions()
 
   @property
@@ -274,6 +283,7 @@ def FromFlags() -> Options:
     max_steps=_MAX_STEPS.value,
     save_max_to_keep=_SAVER_MAX_TO_KEEP.value,
     eval_at_end=_EVAL_AT_END.value,
+    decode_at_end=_DECODE_AT_END.value,
     evaluation=eval_flags.FromFlags(),
   )
   options.Check()

@@ -40,6 +40,7 @@ class FlagsTest(absltest.TestCase):
           '--checkpoint=/c',
           '--eval_timeout=1.5',
           '--predictions=/p',
+          '--nodecode_at_end',
         ]
       )
       # Some of them do not go together.
@@ -62,6 +63,7 @@ class FlagsTest(absltest.TestCase):
       max_steps=7,
       save_max_to_keep=2,
       eval_at_end=False,
+      decode_at_end=False,
       data_dir='/d',
       download=True,
       init_checkpoint='/i',

@@ -7,6 +7,7 @@ results.json          metrics of the evaluated datasets
 train/                checkpoints, TensorBoard, metrics.jsonl
 workers/              logs of --local_workers
 eval_dev/ eval_test/  TensorBoard; evaluated.jsonl, what an evaler has done
+decoder_test/         what was decoded; decoded.jsonl, what a decoder has done
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ class LogDir:
   def EvalDir(self, dataset: str) -> str:
     """Where the summaries of a dataset go, such as 'test'."""
     return os.path.join(self.path, f'eval_{dataset}')
+
+  def DecoderDir(self, dataset: str) -> str:
+    """Where what is decoded of a dataset goes, such as 'test'."""
+    return os.path.join(self.path, f'decoder_{dataset}')
 
   def Create(self, *folders: str) -> None:
     """Makes the directory and folders in it, and tries to write there.

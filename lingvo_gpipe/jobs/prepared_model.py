@@ -133,14 +133,19 @@ class PreparedModel:
     return None
 
   def WriteResults(
-    self, step: int, train_seconds: float, metrics: dict[str, dict[str, float]]
+    self,
+    step: int,
+    train_seconds: float,
+    metrics: dict[str, dict[str, float]],
+    name: str = 'results.json',
   ) -> None:
-    """Writes results.json.
+    """Writes what came out.
 
     Args:
       step: evaluated.
       train_seconds: how long training took so far.
       metrics: {dataset: {metric: mean}}.
+      name: of the file.
     """
     results = {
       'model': self.model.name,
@@ -155,7 +160,7 @@ class PreparedModel:
     if 'accuracy' in metrics.get('test', {}):
       results['test_accuracy'] = metrics['test']['accuracy']
     results['wall_seconds'] = time.monotonic() - self._start
-    self.logdir.WriteJson('results.json', results)
+    self.logdir.WriteJson(name, results)
 
 
 def ShowResults(metrics: dict[str, dict[str, float]]) -> None:

@@ -1,4 +1,4 @@
-"""The jobs of --mode=sync: train and evaluate on this machine's devices."""
+"""The jobs of --mode=sync: train, evaluate, decode on this machine."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import time
 
 from lingvo_gpipe import user_error
 from lingvo_gpipe.jobs import (
+  checkpoint_job,
+  decode_program,
+  decoder_job,
   evaler_job,
   evaluation,
   flags,
@@ -43,12 +46,11 @@ def Run(options: flags.Options) -> int:
     if options.job == 'trainer':
       logdir.Create(logdir.train_dir)
     else:
-      evaler_job.CheckThereIsWork(options, logdir)
+      checkpoint_job.CheckThereIsWork(options, logdir)
     try:
       with _Workers(options, logdir) as workers:
         prepared = prepared_model.PreparedModel(options, model, logdir, workers)
-        job = evaler_job.Evaler if options.job == 'evaler' else _Trainer
-        return job(options, stop, prepared).Run()
+        return _JOBS[options.job](options, stop, prepared).Run()
     except local_workers.WorkerLostError as e:
       hint = '. The same command goes on from the last checkpoint'
       raise user_error.TrainingError(
@@ -101,6 +103,11 @@ class _Trainer:
       # A finished run that is evaluated again replaces its last results.
       start_step=self.step - int(done),
       interrupted=lambda: self._stop.requested,
+    )
+    self._decode_programs = (
+      decode_program.MakePrograms(self._task, self._inputs)
+      if options.decode_at_end
+      else {}
     )
     self._CheckEvaluation()
 
@@ -282,7 +289,7 @@ class _Trainer:
     )
 
   def _Evaluate(self) -> int:
-    """Evaluates all datasets; returns the exit status."""
+    """Evaluates all datasets, decodes; returns the exit status."""
     metrics = {}
     with predictions.Open(self._options.evaluation.predictions) as writer:
       for dataset in self._evaluation.datasets:
@@ -294,6 +301,21 @@ class _Trainer:
         writer.Publish()
         progress.Show(f'predictions of step {self.step}: {writer.path}')
     self._MarkBest(metrics.get('dev'))
+    for dataset, program in self._decode_programs.items():
+      self._logdir.Create(self._logdir.DecoderDir(dataset))
+      path = decoder_job.OutputPath(self._logdir, dataset, self.step)
+      result = program.Run(path, lambda: self._stop.requested)
+      if result is None:
+        return self._Stopped()
+      progress.Show(f'{dataset} as decoded at step {self.step}: {path}')
+      metrics.setdefault(dataset, {}).update(result.metrics)
     self._prepared.WriteResults(self.step, self._train_seconds, metrics)
     prepared_model.ShowResults(metrics)
     return 0
+
+
+_JOBS = {
+  'trainer': _Trainer,
+  'evaler': evaler_job.Evaler,
+  'decoder': decoder_job.Decoder,
+}

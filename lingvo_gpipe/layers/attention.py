@@ -7,13 +7,9 @@ from typing import Any
 import tensorflow as tf
 
 from lingvo_gpipe import base_layer, hyperparams, nested_map, weights
-from lingvo_gpipe.layers import dense, dropout, scaled_init
+from lingvo_gpipe.layers import attention_mask, dense, dropout, scaled_init
 
 NestedMap = nested_map.NestedMap
-
-# Finite, so that a row of nothing else has a softmax; far enough below any
-# score that exp of the difference is 0 in float32.
-_MASKED = -1e9
 
 
 class MultiHeadAttention(base_layer.BaseLayer):
@@ -133,25 +129,117 @@ class MultiHeadAttention(base_layer.BaseLayer):
     else:
       (q,) = self._Heads(theta, 'query', queries)
       k, v = self._Heads(theta, 'kv', source)
+    seen = attention_mask.Seen(
+      _Time(queries),
+      _Time(source),
+      causal=self.params.causal,
+      paddings=paddings,
+      segment_ids=segment_ids,
+      source_segment_ids=source_segment_ids,
+    )
+    return self._Attend(theta, q, k, v, seen)
+
+  # Decoding: a token at a time, with the keys and values of those before.
+
+  def InitStates(
+    self, theta: NestedMap, rows: Any, max_length: int
+  ) -> NestedMap:
+    """Room for the keys and values of a sequence that is about to be written.
+
+    Args:
+      theta: as for FProp.
+      rows: number of sequences.
+      max_length: tokens of the longest.
+
+    Returns:
+      NestedMap of key and value, [rows, num_heads, max_length, head_dim].
+    """
+    shape = [rows, self.params.num_heads, max_length, self._head_dim]
+    empty = tf.zeros(shape, theta.qkv.w.dtype)
+    return NestedMap(key=empty, value=empty)
+
+  def SourceStates(self, theta: NestedMap, source: tf.Tensor) -> NestedMap:
+    """The keys and values of another sequence, computed once.
+
+    Args:
+      theta: as for FProp.
+      source: [batch, source time, source_dim].
+
+    Returns:
+      NestedMap of key and value, [batch, num_heads, source time, head_dim].
+    """
+    self._CheckWidth('source', source, 'source_dim')
+    key, value = self._Heads(theta, 'kv', source)
+    return NestedMap(key=key, value=value)
+
+  def ExtendStep(
+    self, theta: NestedMap, x: tf.Tensor, states: NestedMap, step: tf.Tensor
+  ) -> tuple[tf.Tensor, NestedMap]:
+    """Attention of the next token to itself and to those before.
+
+    Args:
+      theta: as for FProp.
+      x: [rows, dim], token `step` of each sequence.
+      states: of InitStates, with the tokens before `step`.
+      step: int32 scalar.
+
+    Returns:
+      ([rows, dim], states with this token).
+    """
+    q, key, value = self._Heads(theta, 'qkv', x[:, tf.newaxis])
+    places = tf.range(_Size(states.key, 2))
+    here = tf.equal(places, step)[:, tf.newaxis]
+    states = NestedMap(
+      key=tf.where(here, key, states.key),
+      value=tf.where(here, value, states.value),
+    )
+    outputs = self._Attend(theta, q, states.key, states.value, places <= step)
+    return outputs[:, 0], states
+
+  def AttendToStates(
+    self,
+    theta: NestedMap,
+    queries: tf.Tensor,
+    states: NestedMap,
+    paddings: tf.Tensor | None = None,
+  ) -> tf.Tensor:
+    """As FProp to another sequence, of which keys and values are there.
+
+    Args:
+      theta: as for FProp.
+      queries: [batch, time, dim].
+      states: of SourceStates.
+      paddings: None or [batch, source time], as for FProp.
+
+    Returns:
+      [batch, time, dim].
+    """
+    (q,) = self._Heads(theta, 'query', queries)
+    seen = attention_mask.Seen(
+      _Time(queries), _Size(states.key, 2), paddings=paddings
+    )
+    return self._Attend(theta, q, states.key, states.value, seen)
+
+  def _Attend(
+    self,
+    theta: NestedMap,
+    q: tf.Tensor,
+    k: tf.Tensor,
+    v: tf.Tensor,
+    seen: tf.Tensor | None,
+  ) -> tf.Tensor:
+    """What queries [batch, heads, time, head_dim] get, [batch, time, dim]."""
     # [batch, heads, time, source time]
     scores = tf.matmul(q * self._head_dim**-0.5, k, transpose_b=True)
     scores = tf.cast(scores, weights.AtLeastFloat32(scores.dtype))
-    seen = self._Seen(
-      queries, source, paddings, segment_ids, source_segment_ids
-    )
-    if seen is not None:
-      scores += tf.where(
-        seen,
-        tf.constant(0.0, scores.dtype),
-        tf.constant(_MASKED, scores.dtype),
-      )
+    scores = attention_mask.Apply(scores, seen)
     probabilities = tf.cast(tf.nn.softmax(scores), v.dtype)
     probabilities = self.dropout.FProp(theta.dropout, probabilities)
     # [batch, time, heads, head_dim]
     outputs = tf.transpose(tf.matmul(probabilities, v), [0, 2, 1, 3])
     rows = tf.reshape(outputs, [-1, self.params.num_heads * self._head_dim])
     outputs = self.post.FProp(theta.post, rows)
-    return tf.reshape(outputs, [-1, _Time(queries), self.params.dim])
+    return tf.reshape(outputs, [-1, _Size(q, 2), self.params.dim])
 
   def _CheckInputs(
     self,
@@ -204,32 +292,12 @@ class MultiHeadAttention(base_layer.BaseLayer):
     product = tf.transpose(tf.reshape(product, split), [2, 0, 3, 1, 4])
     return tf.unstack(product)
 
-  def _Seen(
-    self,
-    queries: tf.Tensor,
-    source: tf.Tensor,
-    paddings: tf.Tensor | None,
-    segment_ids: tf.Tensor | None,
-    source_segment_ids: tf.Tensor | None,
-  ) -> tf.Tensor | None:
-    """bool, broadcast to [batch, heads, time, source time]; None: all of it."""
-    conditions = []
-    if self.params.causal:
-      to = tf.range(_Time(source))
-      conditions.append(tf.range(_Time(queries))[:, tf.newaxis] >= to)
-    if paddings is not None:
-      padded = tf.cast(paddings, tf.bool)
-      conditions.append(tf.logical_not(padded)[:, tf.newaxis, tf.newaxis])
-    if segment_ids is not None:
-      ids = segment_ids[:, tf.newaxis, :, tf.newaxis]
-      to = source_segment_ids[:, tf.newaxis, tf.newaxis]
-      conditions.append(tf.equal(ids, to))
-    seen = conditions[0] if conditions else None
-    for condition in conditions[1:]:
-      seen = tf.logical_and(seen, condition)
-    return seen
-
 
 def _Time(x: tf.Tensor) -> int | tf.Tensor:
-  """The static size of dimension 1 where it is known, else at run time."""
-  return tf.shape(x)[1] if x.shape[1] is None else x.shape[1]
+  """The size of dimension 1."""
+  return _Size(x, 1)
+
+
+def _Size(x: tf.Tensor, axis: int) -> int | tf.Tensor:
+  """The static size of a dimension where it is known, else at run time."""
+  return tf.shape(x)[axis] if x.shape[axis] is None else x.shape[axis]

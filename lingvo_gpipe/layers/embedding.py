@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from lingvo_gpipe import base_layer, hyperparams, nested_map, weights
-from lingvo_gpipe.layers import dropout
+from lingvo_gpipe.layers import dropout, tied_table
 
 NestedMap = nested_map.NestedMap
 WeightInit = base_layer.WeightInit
@@ -71,6 +71,12 @@ class TokenEmbedding(base_layer.BaseLayer):
       'Lends the table to other cells by this name, as SoftmaxLoss can use it; '
       'None: does not.',
     )
+    p.Define(
+      'tied_weight',
+      None,
+      'Name of the table of another cell to use (its param shared_name); None: '
+      'a table of its own.',
+    )
     return p
 
   def __init__(self, params: hyperparams.InstantiableParams):
@@ -88,12 +94,18 @@ class TokenEmbedding(base_layer.BaseLayer):
       raise ValueError(
         f"{self.path}: dim={p.dim} must be even for positions='sinusoidal'"
       )
-    init = None
-    if p.params_init is None:
-      init = WeightInit.Gaussian(p.dim**-0.5)
-    self.CreateVariable(
-      'w', base_layer.WeightParams((p.vocab_size, p.dim), init)
-    )
+    if p.tied_weight and p.shared_name:
+      raise ValueError(
+        f'{self.path}: a table of another cell, tied_weight={p.tied_weight!r}, '
+        f'cannot be lent as shared_name={p.shared_name!r}; set one of them'
+      )
+    if not p.tied_weight:
+      init = None
+      if p.params_init is None:
+        init = WeightInit.Gaussian(p.dim**-0.5)
+      self.CreateVariable(
+        'w', base_layer.WeightParams((p.vocab_size, p.dim), init)
+      )
     drop = dropout.Dropout.Params().Set(keep_prob=p.keep_prob)
     self.CreateChild('dropout', drop)
 
@@ -102,6 +114,11 @@ class TokenEmbedding(base_layer.BaseLayer):
     name = self.params.shared_name
     return {name: 'w'} if name else {}
 
+  def UsedWeights(self) -> tuple[str, ...]:
+    """The table of another cell, with param tied_weight."""
+    name = self.params.tied_weight
+    return (name,) if name else ()
+
   def FProp(self, theta: NestedMap, inputs: Any) -> Any:
     """Looks the vectors up.
 
@@ -109,7 +126,7 @@ class TokenEmbedding(base_layer.BaseLayer):
     accelerators give a vector of zeros for it.
 
     Args:
-      theta: w [vocab_size, dim].
+      theta: w [vocab_size, dim] unless tied.
       inputs: int ids [batch, time], or a NestedMap of
         ids: int [batch, time];
         positions: None or [batch, time], such as those in packed sentences;
@@ -121,7 +138,8 @@ class TokenEmbedding(base_layer.BaseLayer):
     """
     p = self.params
     fields = inputs if isinstance(inputs, dict) else NestedMap(ids=inputs)
-    x = tf.gather(theta.w, fields.ids)
+    table = tied_table.TiedTable(self) if p.tied_weight else theta.w
+    x = tf.gather(table, fields.ids)
     if p.scale_sqrt_depth:
       x *= math.sqrt(p.dim)
     if p.positions == 'sinusoidal':

@@ -119,6 +119,21 @@ class EmbeddingTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(_Layer().SharedWeights(), {})
     self.assertEqual(_Layer(shared_name='e').SharedWeights(), {'e': 'w'})
 
+  def testTiedTable(self):
+    layer = _Layer(tied_weight='e')
+    self.assertEqual(layer.UsedWeights(), ('e',))
+    self.assertEqual(tf.nest.flatten(layer.VariableSpecs()), [])
+    other = _Layer(shared_name='e')
+    ids = tf.constant(_IDS)
+    with fprop_context.FPropContext(
+      do_eval=True, shared_weights={'e': other.vars.w}
+    ):
+      self.assertAllEqual(layer(ids), other(ids))
+    shared = {'e': tf.zeros([_VOCABULARY, 9], tf.float64)}
+    with fprop_context.FPropContext(do_eval=True, shared_weights=shared):
+      with self.assertRaisesRegex(ValueError, r"'e' is \(7, 9\), not \(7, 4\)"):
+        layer(ids)
+
   def testUnknownIds(self):
     # Where the kernel is a processor's.
     with tf.device('/cpu:0'):
@@ -131,6 +146,10 @@ class EmbeddingTest(tf.test.TestCase, parameterized.TestCase):
     ({'dim': 0}, 'dim=0 must be 1 or more'),
     ({'dim': 5}, "dim=5 must be even for positions='sinusoidal'"),
     ({'positions': 'learned'}, "positions='learned' is neither"),
+    (
+      {'tied_weight': 'a', 'shared_name': 'b'},
+      "a table of another cell, tied_weight='a', cannot be lent as",
+    ),
   )
   def testWrongParams(self, params, message):
     with self.assertRaisesRegex(ValueError, f'embedding: {message}'):

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from lingvo_gpipe import base_layer, hyperparams, metrics, nested_map, weights
+from lingvo_gpipe.layers import tied_table
 
 NestedMap = nested_map.NestedMap
 WeightParams = base_layer.WeightParams
@@ -160,13 +161,8 @@ class SoftmaxLoss(base_layer.BaseLayer):
       )
     rows = tf.reshape(x, [-1, p.dim])
     if p.tied_weight:
-      w = self.SharedWeight(p.tied_weight)
-      if w.shape != (p.vocab_size, p.dim):
-        raise ValueError(
-          f'{self.path}: tied_weight={p.tied_weight!r} is {w.shape}, not '
-          f'({p.vocab_size}, {p.dim}), (vocab_size, dim)'
-        )
-      logits = tf.matmul(rows, w, transpose_b=True)
+      table = tied_table.TiedTable(self)
+      logits = tf.matmul(rows, table, transpose_b=True)
     else:
       logits = tf.matmul(rows, theta.w)
     if p.use_bias:

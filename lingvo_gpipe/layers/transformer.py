@@ -7,7 +7,13 @@ from typing import Any
 import tensorflow as tf
 
 from lingvo_gpipe import base_layer, hyperparams, nested_map
-from lingvo_gpipe.layers import attention, dropout, feed_forward, norm
+from lingvo_gpipe.layers import (
+  attention,
+  dropout,
+  feed_forward,
+  norm,
+  scaled_init,
+)
 
 NestedMap = nested_map.NestedMap
 
@@ -32,7 +38,10 @@ class TransformerBlock(base_layer.BaseLayer):
     p.Define(
       'hidden_dim', 0, "Width of the feed-forward network's hidden layer."
     )
-    p.Define('num_heads', 1, 'Of attention; they share dim evenly.')
+    p.Define('num_heads', 1, 'Of attention.')
+    p.Define(
+      'head_dim', None, 'Width of a head of attention; None: dim / num_heads.'
+    )
     p.Define('causal', False, 'Whether a token sees no later ones of its own.')
     p.Define(
       'source_dim',
@@ -52,6 +61,13 @@ class TransformerBlock(base_layer.BaseLayer):
       'The last matrix of each of the layers starts this many times as large, '
       'for deep stacks; see scaled_init.py.',
     )
+    p.Define(
+      'feed_forward_init_scale',
+      1.0,
+      'All matrices of the feed-forward network start this many times as '
+      'large, besides output_init_scale. The GPipe paper has 1 / number of '
+      'layers for its deep Transformers (section 5).',
+    )
     return p
 
   def __init__(self, params: hyperparams.InstantiableParams):
@@ -60,6 +76,7 @@ class TransformerBlock(base_layer.BaseLayer):
     own = attention.MultiHeadAttention.Params().Set(
       dim=p.dim,
       num_heads=p.num_heads,
+      head_dim=p.head_dim,
       use_bias=p.use_bias,
       keep_prob=p.attention_keep_prob,
       output_init_scale=p.output_init_scale,
@@ -67,17 +84,19 @@ class TransformerBlock(base_layer.BaseLayer):
     self._CreateLayer('attention', own.Copy().Set(causal=p.causal))
     if p.source_dim is not None:
       self._CreateLayer('source_attention', own.Set(source_dim=p.source_dim))
-    self._CreateLayer(
-      'feed_forward',
-      feed_forward.FeedForward.Params().Set(
-        dim=p.dim,
-        hidden_dim=p.hidden_dim,
-        activation=p.activation,
-        use_bias=p.use_bias,
-        keep_prob=p.hidden_keep_prob,
-        output_init_scale=p.output_init_scale,
-      ),
+    network = feed_forward.FeedForward.Params().Set(
+      dim=p.dim,
+      hidden_dim=p.hidden_dim,
+      activation=p.activation,
+      use_bias=p.use_bias,
+      keep_prob=p.hidden_keep_prob,
+      output_init_scale=p.output_init_scale,
     )
+    if p.feed_forward_init_scale != 1.0:
+      network.params_init = scaled_init.ScaledInit(
+        self.params_init, p.feed_forward_init_scale
+      )
+    self._CreateLayer('feed_forward', network)
 
   def _CreateLayer(self, name: str, params: hyperparams.Params) -> None:
     """A layer with its norm and its dropout."""
@@ -94,11 +113,15 @@ class TransformerBlock(base_layer.BaseLayer):
 
   def _Add(self, theta: NestedMap, name: str, x: tf.Tensor, *args: Any) -> Any:
     """x + dropout(layer(norm(x), ...))."""
-    y = x
-    for part, extra in ((f'{name}_norm', ()), (name, args)):
-      y = self.children[part].FProp(theta[part], y, *extra)
+    y = self._Norm(theta, name, x)
+    y = self.children[name].FProp(theta[name], y, *args)
     part = f'{name}_dropout'
     return x + self.children[part].FProp(theta[part], y)
+
+  def _Norm(self, theta: NestedMap, name: str, x: tf.Tensor) -> tf.Tensor:
+    """What a layer gets of x."""
+    part = f'{name}_norm'
+    return self.children[part].FProp(theta[part], x)
 
   def FProp(self, theta: NestedMap, inputs: Any) -> Any:
     """Applies the block.
@@ -140,3 +163,80 @@ class TransformerBlock(base_layer.BaseLayer):
       )
     x = self._Add(theta, 'feed_forward', x)
     return NestedMap({**inputs, 'x': x}) if isinstance(inputs, dict) else x
+
+  # Decoding, see attention.py. Dropout has no part in it.
+
+  def InitStates(
+    self,
+    theta: NestedMap,
+    rows: Any,
+    max_length: int,
+    source: tf.Tensor | None = None,
+  ) -> NestedMap:
+    """What a causal block keeps of sequences that are about to be written.
+
+    Args:
+      theta: as for FProp.
+      rows: number of sequences.
+      max_length: tokens of the longest.
+      source: [batch, source time, source_dim], with source_dim only. `rows` is
+        a multiple of batch: each source has as many sequences, in order.
+
+    Returns:
+      NestedMap of
+        own: nest of tensors [rows, ...], of the tokens so far;
+        source: nest of tensors [batch, ...], which stay as they are; or None.
+    """
+    p = self.params
+    if not p.causal:
+      raise ValueError(
+        f'{self.path}: causal=False: a block whose tokens see later ones '
+        'cannot write them one by one'
+      )
+    states = NestedMap(
+      own=self.attention.InitStates(theta.attention, rows, max_length),
+      source=None,
+    )
+    if p.source_dim is not None:
+      states.source = self.source_attention.SourceStates(
+        theta.source_attention, source
+      )
+    return states
+
+  def ExtendStep(
+    self,
+    theta: NestedMap,
+    x: tf.Tensor,
+    states: NestedMap,
+    step: tf.Tensor,
+    source_paddings: tf.Tensor | None = None,
+  ) -> tuple[tf.Tensor, NestedMap]:
+    """Applies the block to the next token of each sequence.
+
+    Args:
+      theta: as for FProp.
+      x: [rows, dim], token `step` of each sequence.
+      states: of InitStates, with the tokens before `step`.
+      step: int32 scalar.
+      source_paddings: None or [batch, source time], as for FProp.
+
+    Returns:
+      ([rows, dim], states with this token).
+    """
+    y, own = self.attention.ExtendStep(
+      theta.attention, self._Norm(theta, 'attention', x), states.own, step
+    )
+    x += y
+    if self.params.source_dim is not None:
+      # A source's sequences are its queries, as tokens are in training.
+      y = self._Norm(theta, 'source_attention', x)
+      batch = tf.shape(states.source.key)[0]
+      y = self.source_attention.AttendToStates(
+        theta.source_attention,
+        tf.reshape(y, [batch, -1, self.params.dim]),
+        states.source,
+        source_paddings,
+      )
+      x += tf.reshape(y, [-1, self.params.dim])
+    x = self._Add(theta, 'feed_forward', x)
+    return x, NestedMap(own=own, source=states.source)

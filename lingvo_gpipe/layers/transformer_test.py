@@ -135,6 +135,18 @@ class TransformerBlockTest(tf.test.TestCase, parameterized.TestCase):
       expected = usual.vars.GetItem(name) * (0.5 if is_last else 1.0)
       self.assertAllClose(variable, expected, msg=name)
 
+  def testFeedForwardInitScale(self):
+    usual, scaled = _Layer(), _Layer(feed_forward_init_scale=0.25)
+    for name, variable in scaled.vars.FlattenItems():
+      smaller = name.startswith('feed_forward.') and name.endswith('.w')
+      expected = usual.vars.GetItem(name) * (0.25 if smaller else 1.0)
+      self.assertAllClose(variable, expected, msg=name)
+
+  def testHeadDim(self):
+    layer = _Layer(head_dim=3)
+    self.assertEqual(layer.vars.attention.qkv.w.shape, (_DIM, 18))
+    self.assertEqual(layer(_X()).shape, _X().shape)
+
   def testHalfPrecision(self):
     layer = _Layer(dtype=tf.float32, fprop_dtype=tf.bfloat16, causal=True)
     for spec in tf.nest.flatten(layer.VariableSpecs()):

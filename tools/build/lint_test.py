@@ -22,6 +22,7 @@ _SOURCE_DIRS = ('docs', 'lingvo_gpipe', 'params', 'tasks', 'tools')
 # Modules without an x_test.py beside them, and what tests them. Helpers that
 # only tests use need none: their target says `testonly = True`.
 _TESTED_ELSEWHERE = {
+  'lingvo_gpipe/base_decoder.py': 'lingvo_gpipe/jobs/decoder_job_test.py',
   'lingvo_gpipe/command_line.py': 'lingvo_gpipe/trainer_error_test.py',
   'lingvo_gpipe/config/params_values.py': 'lingvo_gpipe/hyperparams_test.py',
   'lingvo_gpipe/gpipe/segment.py': (
@@ -38,11 +39,14 @@ _TESTED_ELSEWHERE = {
   ),
   'lingvo_gpipe/gpipe/failure.py': 'lingvo_gpipe/gpipe/gpipe_test.py',
   'lingvo_gpipe/gpipe/gpipe_params.py': 'lingvo_gpipe/gpipe/gpipe_test.py',
+  'lingvo_gpipe/jobs/checkpoint_job.py': 'lingvo_gpipe/jobs/evaler_job_test.py',
   'lingvo_gpipe/jobs/step_timing.py': 'lingvo_gpipe/trainer_workers_test.py',
   'lingvo_gpipe/jobs/trainer_job.py': 'lingvo_gpipe/trainer_test.py',
   'lingvo_gpipe/layers/keras_config.py': (
     'lingvo_gpipe/layers/keras_layer_test.py'
   ),
+  'lingvo_gpipe/layers/tied_table.py': 'lingvo_gpipe/layers/embedding_test.py',
+  'tasks/mt/transformer_cells.py': 'tasks/mt/transformer_test.py',
   'tools/launcher/__main__.py': 'tools/bazelw_test.py',
   'tools/baselines/__main__.py': 'tools/baselines/baselines_test.py',
   'tools/benchmarks/image_training.py': (

@@ -1,0 +1,1 @@
+"""Search for the best sequences of a model that writes token by token."""

@@ -1,0 +1,259 @@
+"""Translation with a trained encoder-decoder, on the devices of its partitions.
+
+The encoder runs once; the decoder writes one token of all sentences at a time,
+with the keys and values of the tokens before kept on the device of the block
+they are of. Since a token passes all partitions before the next one can be
+written, one batch would keep one of K devices busy: a batch is cut into groups
+that are searched side by side, while one group is in a partition the next one
+is in another.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import tensorflow as tf
+
+from lingvo_gpipe import fprop_context, hyperparams, nested_map
+from lingvo_gpipe.decoding import beam_search, greedy, token_rules
+from lingvo_gpipe.gpipe import gpipe, placement, shared_weights
+from lingvo_gpipe.gpipe import stage as stage_lib
+from tasks.mt import transformer_cells
+
+NestedMap = nested_map.NestedMap
+
+
+def DefineParams(p: hyperparams.Params) -> None:
+  """Defines what a search may be told.
+
+  Args:
+    p: gets the params beam_size, length_penalty, max_length_ratio,
+      max_length_extra and max_groups.
+  """
+  p.Define('beam_size', 4, 'Sequences that are kept; 1 is greedy search.')
+  p.Define(
+    'length_penalty',
+    0.6,
+    'alpha: log-probabilities are divided by ((5 + length) / 6)^alpha; 0 '
+    'prefers short translations.',
+  )
+  p.Define(
+    'max_length_ratio',
+    1.5,
+    'A translation ends at so many times the tokens of its source, and '
+    'max_length_extra more.',
+  )
+  p.Define('max_length_extra', 10, 'See max_length_ratio.')
+  p.Define(
+    'max_groups',
+    None,
+    'Groups of a batch that are searched side by side; None: as many as there '
+    'are devices.',
+  )
+
+
+class _Cell:
+  """A cell with its weights, on its device."""
+
+  def __init__(self, cell: Any, theta: NestedMap, shared: dict, device: str):
+    self.cell = cell
+    self.theta = theta
+    self.device = device
+    self._shared = shared
+
+  def __call__(self, method: str, *args: Any, **kwargs: Any) -> Any:
+    """Calls a method of the cell with its weights."""
+    context = fprop_context.FPropContext(
+      do_eval=True, shared_weights=self._shared
+    )
+    with tf.device(self.device), context:
+      return getattr(self.cell, method)(self.theta, *args, **kwargs)
+
+
+class Translator:
+  """Searches for the translations of batches.
+
+  Args:
+    net: a planned GPipe network of the cells of transformer_cells.py.
+    settings: params as of DefineParams.
+    rules: which ids may be written.
+
+  Raises:
+    ValueError: for other cells, or settings that make no sense.
+  """
+
+  def __init__(
+    self,
+    net: gpipe.GPipe,
+    settings: hyperparams.Params,
+    rules: token_rules.TokenRules,
+  ):
+    self._net = net
+    self._settings = settings
+    self._rules = rules
+    self._target = _TargetCell(net)
+    for name in ('max_length_ratio', 'max_length_extra'):
+      if settings.Get(name) < 0:
+        raise ValueError(f'{name}={settings.Get(name)} must be 0 or more')
+    if settings.max_length_ratio == settings.max_length_extra == 0:
+      raise ValueError(
+        'max_length_ratio and max_length_extra are both 0: translations would '
+        'have no tokens'
+      )
+
+  def Translate(self, theta: NestedMap, batch: NestedMap) -> NestedMap:
+    """Translates a batch.
+
+    Args:
+      theta: values of the network's variables.
+      batch: inputs and source_paddings [batch, source time].
+
+    Returns:
+      What beam_search.Search returns, of beam_size sequences, with longest =
+      the limit of the longest source; on the last partition's host.
+    """
+    rows = batch.inputs.shape[0]
+    groups = [
+      self._Group(
+        theta, NestedMap(inputs=inputs, source_paddings=source_paddings)
+      )
+      for inputs, source_paddings in zip(
+        tf.split(batch.inputs, self._NumGroups(rows)),
+        tf.split(batch.source_paddings, self._NumGroups(rows)),
+        strict=True,
+      )
+    ]
+    longest = self._Longest(batch.inputs.shape[1])
+    with tf.device(self._host):
+      groups = [_Padded(group, longest) for group in groups]
+      return tf.nest.map_structure(lambda *x: tf.concat(x, 0), *groups)
+
+  @property
+  def _host(self) -> str:
+    """Where the search itself runs."""
+    return placement.HostOf(self._net.plan.devices[-1])
+
+  def _NumGroups(self, rows: int) -> int:
+    """The most groups of equal size, within the limit."""
+    limit = self._settings.max_groups or self._net.num_devices
+    return math.gcd(rows, limit) if rows % limit else limit
+
+  def _Longest(self, source_time: int) -> int:
+    p = self._settings
+    return max(1, int(source_time * p.max_length_ratio + p.max_length_extra))
+
+  def _Limits(self, paddings: tf.Tensor) -> tf.Tensor:
+    """When each row ends, int32 [rows]."""
+    p = self._settings
+    lengths = tf.reduce_sum(1.0 - tf.cast(paddings, tf.float32), 1)
+    limits = lengths * p.max_length_ratio + p.max_length_extra
+    return tf.maximum(tf.cast(limits, tf.int32), 1)
+
+  def _Cells(self, theta: NestedMap) -> list[_Cell]:
+    cells, lenders = [], shared_weights.Find(self._net.cells)
+    for k, s in enumerate(self._net.plan.stages):
+      own = tuple(self._net.cells[s.start : s.end])
+      stage = stage_lib.Stage(k, s.start, own, s.device)
+      weights = shared_weights.ThetaOf(stage, theta.cells, lenders)
+      with tf.device(stage.device):
+        # In a loop each use of a variable would be another read.
+        of_cells = tf.nest.map_structure(tf.identity, weights.cells)
+      cells += [
+        _Cell(cell, of_cell, weights.shared, stage.device)
+        for cell, of_cell in zip(stage.cells, of_cells, strict=True)
+      ]
+    return cells
+
+  def _Group(self, theta: NestedMap, batch: NestedMap) -> NestedMap:
+    """Searches for the translations of one group."""
+    cells = self._Cells(theta)
+    encoder, target = cells[: self._target], cells[self._target]
+    decoder, output = cells[self._target + 1 : -1], cells[-1]
+    fields = _Fields(batch)
+    x = batch.inputs
+    for cell in encoder:
+      x = cell('FProp', x, fields)
+    source = target('Source', x)
+    rows, beam = batch.inputs.shape[0], self._settings.beam_size
+    with tf.device(self._host):
+      limits = self._Limits(batch.source_paddings)
+      longest = tf.reduce_max(limits)
+    states = [
+      cell('InitStates', rows * beam, longest, source) for cell in decoder
+    ]
+    # What does not change stays out of the loop's variables.
+    sources = [s.source for s in states]
+
+    def _Extend(ids, parents, own, step):
+      x, extended = target('ExtendStep', ids, step), []
+      for cell, of_cell, of_source in zip(decoder, own, sources, strict=True):
+        if parents is not None:
+          with tf.device(cell.device):
+            of_cell = _Gather(of_cell, parents)
+        x, after = cell(
+          'ExtendStep',
+          x,
+          NestedMap(own=of_cell, source=of_source),
+          step,
+          batch.source_paddings,
+        )
+        extended.append(after.own)
+      logits = output('Logits', x)
+      with tf.device(output.device):
+        return tf.nn.log_softmax(logits), extended
+
+    search = functools.partial(
+      beam_search.Search, beam_size=beam, alpha=self._settings.length_penalty
+    )
+    with tf.device(self._host):
+      found = (greedy.Search if beam == 1 else search)(
+        _Extend,
+        [s.own for s in states],
+        limits,
+        self._rules,
+        dtype=self._ScoreDtype(),
+      )
+      if 'scores' not in found:
+        penalty = beam_search.LengthPenalty(
+          found.lengths, self._settings.length_penalty, found.log_probs.dtype
+        )
+        found.scores = found.log_probs / penalty
+    return found
+
+  def _ScoreDtype(self) -> tf.DType:
+    dtype = self._net.fprop_dtype
+    return tf.float64 if dtype == tf.float64 else tf.float32
+
+
+def _Fields(batch: NestedMap) -> NestedMap:
+  """What encoder cells ask for, those for packed rows among them."""
+  is_token = 1 - tf.cast(batch.source_paddings, tf.int32)
+  return NestedMap(
+    source_paddings=batch.source_paddings,
+    source_segment_ids=is_token,
+    source_positions=tf.cumsum(is_token, 1, exclusive=True),
+  )
+
+
+def _Gather(states: Any, parents: tf.Tensor) -> Any:
+  return tf.nest.map_structure(lambda x: tf.gather(x, parents), states)
+
+
+def _Padded(found: NestedMap, longest: int) -> NestedMap:
+  """A group's sequences at the length of the whole batch."""
+  missing = longest - tf.shape(found.ids)[2]
+  ids = tf.pad(found.ids, [[0, 0], [0, 0], [0, missing]])
+  return NestedMap(found, ids=tf.ensure_shape(ids, [None, None, longest]))
+
+
+def _TargetCell(net: gpipe.GPipe) -> int:
+  """Index of the cell between encoder and decoder."""
+  kinds = [type(cell) for cell in net.cells]
+  if transformer_cells.TargetEmbedding not in kinds:
+    raise ValueError(
+      f'{net.path} has no TargetEmbedding among its cells: it is no '
+      'encoder-decoder of tasks/mt/transformer_cells.py'
+    )
+  return kinds.index(transformer_cells.TargetEmbedding)
