@@ -26,7 +26,12 @@ class BaseDecoder:
   @classmethod
   def Params(cls) -> hyperparams.InstantiableParams:
     p = hyperparams.InstantiableParams(cls)
-    p.Define('datasets', ['test'], "Which are decoded: 'dev', 'test' or both.")
+    p.Define(
+      'datasets',
+      [],
+      "Which are decoded: 'dev', 'test' or both; [] is the test data, as far as "
+      'the model has any.',
+    )
     return p
 
   def __init__(

@@ -82,6 +82,14 @@ class BaseInput:
     """
     raise NotImplementedError(f'{type(self).__name__}.Dataset')
 
+  def Assets(self) -> dict[str, bytes]:
+    """What a checkpoint is understood by, such as a vocabulary.
+
+    Returns:
+      {name of a file: its content}, which a run keeps with its checkpoints.
+    """
+    return {}
+
   def ServingSignatures(self) -> dict[str, Any]:
     """How a model with this input is called once it is exported.
 

@@ -242,7 +242,8 @@ class GPipe(base_layer.BaseLayer):
           f'(BATCH_FIELDS), but the batch has {", ".join(sorted(batch))}'
         )
 
-  def _Stages(self) -> list[stage_lib.Stage]:
+  def Stages(self) -> list[stage_lib.Stage]:
+    """The partitions of the plan: cells and devices."""
     return [
       stage_lib.Stage(k, s.start, tuple(self.cells[s.start : s.end]), s.device)
       for k, s in enumerate(self.plan.stages)
@@ -250,7 +251,7 @@ class GPipe(base_layer.BaseLayer):
 
   def InstantiateVariables(self) -> None:
     """Creates every cell's variables on the device of its partition."""
-    for stage in self._Stages():
+    for stage in self.Stages():
       with tf.device(stage.device):
         for cell in stage.cells:
           cell.InstantiateVariables()
@@ -282,7 +283,7 @@ class GPipe(base_layer.BaseLayer):
       )
     batch = NestedMap(batch)
     self._CheckBatchFields(batch)
-    stages = self._Stages()
+    stages = self.Stages()
     num_micro_batches = num_micro_batches_lib.NearestNumMicroBatches(
       micro_batch.BatchSize(batch), self.plan.num_micro_batches
     )
@@ -312,7 +313,7 @@ class GPipe(base_layer.BaseLayer):
 
   def NamedFailures(self) -> contextlib.AbstractContextManager:
     """Within it, an error at run time gains a note that names the cell."""
-    return failure.Named(self._Stages())
+    return failure.Named(self.Stages())
 
   def _FirstInputs(self, stage: stage_lib.Stage, split: NestedMap) -> Any:
     with tf.device(stage.device):
@@ -328,7 +329,7 @@ class GPipe(base_layer.BaseLayer):
       functions = []
       on_the_way = self.FromInputs(micro_spec)
       shared = shared_weights.Specs(self._lenders, self.cells)
-      stages = self._Stages()
+      stages = self.Stages()
       jit_compile = gpipe_params.JitCompile(self.params)
       for k, (stage, planned) in enumerate(
         zip(stages, self.plan.stages, strict=True)
@@ -469,7 +470,7 @@ class GPipe(base_layer.BaseLayer):
     Args:
       statistics: of ComputeGradients, {layer path: what the layer reported}.
     """
-    for stage in self._Stages():
+    for stage in self.Stages():
       with tf.device(stage.device):
         for cell in stage.cells:
           for layer in cell.Descendants():

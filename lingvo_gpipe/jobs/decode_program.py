@@ -33,7 +33,8 @@ def MakePrograms(
   params = task.params.decoder
   if params is None:
     return {}
-  missing = [name for name in params.datasets if name not in inputs]
+  names = params.datasets or [name for name in inputs if name == 'test']
+  missing = [name for name in names if name not in inputs]
   if missing:
     raise user_error.UserError(
       f'decoder.datasets names {missing[0]!r}, but the data of the model is '
@@ -46,7 +47,7 @@ def MakePrograms(
         params.Instantiate(net=task.net, input_generator=inputs[name]),
         name,
       )
-      for name in params.datasets
+      for name in names
     }
 
 

@@ -14,6 +14,15 @@ def setUpModule():
   placement.ConfigureLogicalCpus(2)
 
 
+class _NamedTest(trainer_test_models.Named):
+  """Named, with the dataset named."""
+
+  def Task(self):
+    p = super().Task()
+    p.decoder.datasets = ['test']
+    return p
+
+
 class DecodeProgramTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
@@ -68,6 +77,8 @@ class DecodeProgramTest(absltest.TestCase):
 
   def testDatasetsThatAreNotThere(self):
     del self._inputs['test']
+    self.assertEqual(decode_program.MakePrograms(self._task, self._inputs), {})
+    self._task, _ = trainer_test_models.MakeTiny(_NamedTest)
     with self.assertRaisesRegex(
       user_error.UserError, "names 'test', but the data of the model is dev, tr"
     ):

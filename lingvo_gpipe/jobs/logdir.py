@@ -5,6 +5,7 @@ plan.json             the partitions
 model_analysis.json   variables and number of parameters (inspect_model)
 results.json          metrics of the evaluated datasets
 train/                checkpoints, TensorBoard, metrics.jsonl
+assets/               what checkpoints are understood by, such as a vocabulary
 workers/              logs of --local_workers
 eval_dev/ eval_test/  TensorBoard; evaluated.jsonl, what an evaler has done
 decoder_test/         what was decoded; decoded.jsonl, what a decoder has done
@@ -40,6 +41,10 @@ class LogDir:
   def DecoderDir(self, dataset: str) -> str:
     """Where what is decoded of a dataset goes, such as 'test'."""
     return os.path.join(self.path, f'decoder_{dataset}')
+
+  def AssetPath(self, name: str) -> str:
+    """Where a file lies without which checkpoints say nothing."""
+    return os.path.join(self.path, 'assets', name)
 
   def Create(self, *folders: str) -> None:
     """Makes the directory and folders in it, and tries to write there.

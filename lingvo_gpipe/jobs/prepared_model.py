@@ -17,6 +17,7 @@ from lingvo_gpipe.jobs import (
   inspect_model,
   model_loader,
   progress,
+  run_assets,
 )
 from lingvo_gpipe.jobs import logdir as logdir_lib
 from lingvo_gpipe.train import (
@@ -34,6 +35,7 @@ class PreparedModel:
     model: as loaded.
     logdir: of the run.
     inputs: {'train', 'dev' or 'test': input}.
+    assets: {name: content} of the files that the run keeps.
     task: with variables, not restored yet.
     checkpointer: of its variables.
   """
@@ -61,6 +63,8 @@ class PreparedModel:
     self.logdir = logdir
     self.inputs = model_loader.Inputs(model)
     model_loader.CheckData(self.inputs)
+    self.assets = self.inputs['train'].Assets()
+    run_assets.Check(logdir, self.assets)
     batch_spec = self.inputs['train'].BatchSpec()
     self.task = model.Instantiate()
     self._init_plan = self._InitPlan(options)

@@ -19,6 +19,7 @@ from lingvo_gpipe.jobs import (
   prepared_model,
   progress,
   recorder,
+  run_assets,
   step_log,
   step_timing,
   train_program,
@@ -132,6 +133,7 @@ class _Trainer:
     # Not before the checkpoint has shown that the directory is this model's.
     self._logdir.WriteText('params.txt', self._prepared.model.params.ToText())
     self._logdir.WriteJson('plan.json', self._task.net.plan.ToJson())
+    run_assets.Write(self._logdir, self._prepared.assets)
     max_steps = self._params.max_steps
     if self.step < max_steps:
       self._TrainSteps()

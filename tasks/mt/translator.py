@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from lingvo_gpipe import fprop_context, hyperparams, nested_map
+from lingvo_gpipe import base_layer, fprop_context, hyperparams, nested_map
 from lingvo_gpipe.decoding import beam_search, greedy, token_rules
-from lingvo_gpipe.gpipe import gpipe, placement, shared_weights
+from lingvo_gpipe.gpipe import placement, shared_weights
 from lingvo_gpipe.gpipe import stage as stage_lib
 from tasks.mt import transformer_cells
 
@@ -76,7 +77,8 @@ class Translator:
   """Searches for the translations of batches.
 
   Args:
-    net: a planned GPipe network of the cells of transformer_cells.py.
+    stages: partitions of the cells of transformer_cells.py, such as those of a
+      planned GPipe network.
     settings: params as of DefineParams.
     rules: which ids may be written.
 
@@ -86,14 +88,15 @@ class Translator:
 
   def __init__(
     self,
-    net: gpipe.GPipe,
+    stages: Sequence[stage_lib.Stage],
     settings: hyperparams.Params,
     rules: token_rules.TokenRules,
   ):
-    self._net = net
+    self._stages = list(stages)
+    self._net_cells = [cell for stage in stages for cell in stage.cells]
     self._settings = settings
     self._rules = rules
-    self._target = _TargetCell(net)
+    self._target = _TargetCell(self._net_cells)
     for name in ('max_length_ratio', 'max_length_extra'):
       if settings.Get(name) < 0:
         raise ValueError(f'{name}={settings.Get(name)} must be 0 or more')
@@ -114,18 +117,18 @@ class Translator:
       What beam_search.Search returns, of beam_size sequences, with longest =
       the limit of the longest source; on the last partition's host.
     """
-    rows = batch.inputs.shape[0]
+    num_groups = self._NumGroups(batch.inputs.shape[0])
     groups = [
       self._Group(
         theta, NestedMap(inputs=inputs, source_paddings=source_paddings)
       )
       for inputs, source_paddings in zip(
-        tf.split(batch.inputs, self._NumGroups(rows)),
-        tf.split(batch.source_paddings, self._NumGroups(rows)),
+        _Split(batch.inputs, num_groups),
+        _Split(batch.source_paddings, num_groups),
         strict=True,
       )
     ]
-    longest = self._Longest(batch.inputs.shape[1])
+    longest = self._Longest(batch.inputs)
     with tf.device(self._host):
       groups = [_Padded(group, longest) for group in groups]
       return tf.nest.map_structure(lambda *x: tf.concat(x, 0), *groups)
@@ -133,16 +136,22 @@ class Translator:
   @property
   def _host(self) -> str:
     """Where the search itself runs."""
-    return placement.HostOf(self._net.plan.devices[-1])
+    return _HostOf(self._stages[-1].device)
 
-  def _NumGroups(self, rows: int) -> int:
+  def _NumGroups(self, rows: int | None) -> int:
     """The most groups of equal size, within the limit."""
-    limit = self._settings.max_groups or self._net.num_devices
-    return math.gcd(rows, limit) if rows % limit else limit
+    devices = {stage.device for stage in self._stages}
+    return math.gcd(rows or 1, self._settings.max_groups or len(devices))
 
-  def _Longest(self, source_time: int) -> int:
+  def _Longest(self, inputs: tf.Tensor) -> Any:
+    """The limit of a source without padding."""
     p = self._settings
-    return max(1, int(source_time * p.max_length_ratio + p.max_length_extra))
+    if inputs.shape[1] is None:
+      time = tf.cast(tf.shape(inputs)[1], tf.float32)
+      longest = time * p.max_length_ratio + p.max_length_extra
+      return tf.maximum(tf.cast(longest, tf.int32), 1)
+    longest = inputs.shape[1] * p.max_length_ratio + p.max_length_extra
+    return max(1, int(longest))
 
   def _Limits(self, paddings: tf.Tensor) -> tf.Tensor:
     """When each row ends, int32 [rows]."""
@@ -152,10 +161,8 @@ class Translator:
     return tf.maximum(tf.cast(limits, tf.int32), 1)
 
   def _Cells(self, theta: NestedMap) -> list[_Cell]:
-    cells, lenders = [], shared_weights.Find(self._net.cells)
-    for k, s in enumerate(self._net.plan.stages):
-      own = tuple(self._net.cells[s.start : s.end])
-      stage = stage_lib.Stage(k, s.start, own, s.device)
+    cells, lenders = [], shared_weights.Find(self._net_cells)
+    for stage in self._stages:
       weights = shared_weights.ThetaOf(stage, theta.cells, lenders)
       with tf.device(stage.device):
         # In a loop each use of a variable would be another read.
@@ -176,7 +183,7 @@ class Translator:
     for cell in encoder:
       x = cell('FProp', x, fields)
     source = target('Source', x)
-    rows, beam = batch.inputs.shape[0], self._settings.beam_size
+    rows, beam = tf.shape(batch.inputs)[0], self._settings.beam_size
     with tf.device(self._host):
       limits = self._Limits(batch.source_paddings)
       longest = tf.reduce_max(limits)
@@ -223,7 +230,7 @@ class Translator:
     return found
 
   def _ScoreDtype(self) -> tf.DType:
-    dtype = self._net.fprop_dtype
+    dtype = self._net_cells[0].fprop_dtype
     return tf.float64 if dtype == tf.float64 else tf.float32
 
 
@@ -245,15 +252,26 @@ def _Padded(found: NestedMap, longest: int) -> NestedMap:
   """A group's sequences at the length of the whole batch."""
   missing = longest - tf.shape(found.ids)[2]
   ids = tf.pad(found.ids, [[0, 0], [0, 0], [0, missing]])
-  return NestedMap(found, ids=tf.ensure_shape(ids, [None, None, longest]))
+  if isinstance(longest, int):
+    ids = tf.ensure_shape(ids, [None, None, longest])
+  return NestedMap(found, ids=ids)
 
 
-def _TargetCell(net: gpipe.GPipe) -> int:
+def _Split(x: tf.Tensor, num_groups: int) -> list[tf.Tensor]:
+  return tf.split(x, num_groups) if num_groups > 1 else [x]
+
+
+def _HostOf(device: str) -> str:
+  return placement.HostOf(device) if device else ''
+
+
+def _TargetCell(cells: Sequence[base_layer.BaseLayer]) -> int:
   """Index of the cell between encoder and decoder."""
-  kinds = [type(cell) for cell in net.cells]
+  kinds = [type(cell) for cell in cells]
   if transformer_cells.TargetEmbedding not in kinds:
     raise ValueError(
-      f'{net.path} has no TargetEmbedding among its cells: it is no '
-      'encoder-decoder of tasks/mt/transformer_cells.py'
+      f'there is no TargetEmbedding among the cells from {cells[0].path} to '
+      f'{cells[-1].path}: they are no encoder-decoder of '
+      'tasks/mt/transformer_cells.py'
     )
   return kinds.index(transformer_cells.TargetEmbedding)

@@ -8,7 +8,7 @@ from absl.testing import parameterized
 
 from lingvo_gpipe import fprop_context, hyperparams, nested_map
 from lingvo_gpipe.decoding import token_rules
-from lingvo_gpipe.gpipe import gpipe, placement
+from lingvo_gpipe.gpipe import gpipe, placement, stage
 from lingvo_gpipe.layers import dense
 from tasks.mt import test_sentences, transformer, translator
 
@@ -53,7 +53,13 @@ def _Net(num_partitions=1, cells=None, description=_TINY):
 def _Translator(net, **kwargs):
   settings = hyperparams.Params()
   translator.DefineParams(settings)
-  return translator.Translator(net, settings.Set(**kwargs), _RULES)
+  return translator.Translator(_Stages(net), settings.Set(**kwargs), _RULES)
+
+
+def _Stages(net):
+  if len(net.cells) > 1:
+    return net.Stages()
+  return [stage.Stage(0, 0, tuple(net.cells), '')]
 
 
 def _Translate(net, batch, **kwargs):
@@ -144,6 +150,23 @@ class TranslatorTest(parameterized.TestCase, tf.test.TestCase):
     for row, length in zip(found.ids[:, 0], found.lengths[:, 0], strict=True):
       self.assertEqual(row[length - 1], 3)
 
+  def testAnyNumberOfSentencesOfAnyLength(self):
+    net, batch = _Net(1), test_sentences.Batch()
+    its = _Translator(net, beam_size=2)
+    spec = tf.TensorSpec([None, None], tf.int32)
+    translate = tf.function(
+      lambda ids: its.Translate(
+        net.theta,
+        NestedMap(inputs=ids, source_paddings=tf.cast(ids == 0, tf.float32)),
+      ),
+      input_signature=[spec],
+      autograph=False,
+    )
+    expected = _Translate(net, batch, beam_size=2)
+    self.assertAllEqual(translate(batch.inputs).ids, expected.ids)
+    found = translate(batch.inputs[:3])
+    self.assertAllClose(found.scores, expected.scores[:3], rtol=1e-12)
+
   def testBadSettings(self):
     net = _Net(1)
     with self.assertRaisesRegex(ValueError, 'max_length_extra=-1 must be 0'):
@@ -152,7 +175,7 @@ class TranslatorTest(parameterized.TestCase, tf.test.TestCase):
       _Translator(net, max_length_extra=0, max_length_ratio=0)
     cell = dense.Dense.Params().Set(name='a', input_dim=2, output_dim=2)
     other = _Net(cells=[cell])
-    with self.assertRaisesRegex(ValueError, 'no TargetEmbedding among its'):
+    with self.assertRaisesRegex(ValueError, 'no TargetEmbedding among the'):
       _Translator(other)
 
 

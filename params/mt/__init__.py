@@ -1,0 +1,1 @@
+"""Registered translation experiments."""

@@ -1,0 +1,246 @@
+"""Translates lines of text by a model, straight from a training checkpoint.
+
+  echo 'Welcome back.' | python -m tools.mt.translate \\
+      --model=mt.django.Base --logdir=/tmp/django --to=fr
+
+Lines come from --input or standard input and go to --output or standard output,
+one for each line. No data is needed: the run keeps its vocabulary.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from absl import flags
+
+from lingvo_gpipe import quiet_import, user_error
+from lingvo_gpipe.jobs import flags as job_flags
+from tools.benchmarks import command
+
+FLAGS = flags.FLAGS
+
+# The trainer's, with the trainer's meaning.
+for _name in (
+  'model',
+  'logdir',
+  'worker_split_size',
+  'model_params_override',
+  'import',
+):
+  flags.declare_key_flag(_name)
+
+_TO = flags.DEFINE_string(
+  'to', '', 'The language to translate into, such as fr.'
+)
+_INPUT = flags.DEFINE_string(
+  'input', '', 'A file of lines in UTF-8. Empty: standard input.'
+)
+_OUTPUT = flags.DEFINE_string(
+  'output', '', 'The file to write. Empty: standard output.'
+)
+_CHECKPOINT = flags.DEFINE_string(
+  'checkpoint',
+  '',
+  'The checkpoint to translate with, such as DIR/train/ckpt-00000600. Empty: '
+  'the best one of --logdir, or the newest where none is the best.',
+)
+_AVERAGE = flags.DEFINE_integer(
+  'average_checkpoints',
+  1,
+  'Translate with the mean of the weights of so many newest checkpoints.',
+  lower_bound=1,
+)
+_BEAM_SIZE = flags.DEFINE_integer(
+  'beam_size',
+  0,
+  'Translations that are followed at once; 1 takes the likeliest token each '
+  'time. 0: what the model says.',
+  lower_bound=0,
+)
+_LENGTH_PENALTY = flags.DEFINE_float(
+  'length_penalty',
+  None,
+  'The higher, the longer the translations. Empty: what the model says.',
+  lower_bound=0.0,
+)
+_BATCH_SIZE = flags.DEFINE_integer(
+  'batch_size', 32, 'Lines that are translated at once.', lower_bound=1
+)
+_MAX_TOKENS = flags.DEFINE_integer(
+  'max_tokens', 512, 'Tokens that a line may have at most.', lower_bound=2
+)
+
+
+def Main() -> int:
+  """The tool."""
+  options = _Options()
+  quiet_import.ImportTensorFlow(quiet=True)
+  # Only now: these import TensorFlow, which --help and bad flags do without.
+  from lingvo_gpipe.jobs import logdir as logdir_lib
+  from lingvo_gpipe.jobs import model_loader, run_assets
+  from tasks.mt import text_translator, vocabulary
+
+  logdir = logdir_lib.LogDir(options.logdir)
+  name = 'vocab.model'
+  vocab = vocabulary.Vocabulary(
+    run_assets.Read(logdir, name), logdir.AssetPath(name)
+  )
+  vocab.TagId(_TO.value)
+  prefixes = _Prefixes(logdir.train_dir)
+  model = model_loader.Load(options)
+  translate = _Translate(model, vocab, prefixes)
+  translator = text_translator.TextTranslator(
+    vocab,
+    translate,
+    batch_size=_BATCH_SIZE.value,
+    max_tokens=_MAX_TOKENS.value,
+  )
+  with _Lines() as lines, _Writer() as write:
+    for line in translator.Lines(lines, _TO.value):
+      write(line)
+  return 0
+
+
+def _Options() -> job_flags.Options:
+  """The flags; relative paths begin where the user is."""
+  # `bazel run` starts programs elsewhere and leaves word of where it was.
+  os.chdir(os.environ.get('BUILD_WORKING_DIRECTORY', os.curdir))
+  for name, example in (
+    ('model', 'mt.django.Base'),
+    ('logdir', '/tmp/django'),
+    ('to', 'fr'),
+  ):
+    if not FLAGS[name].value:
+      raise user_error.UserError(
+        f'--{name} is missing; give, for example, --{name}={example}'
+      )
+  if _CHECKPOINT.value and _AVERAGE.value > 1:
+    raise user_error.UserError(
+      f'--checkpoint={_CHECKPOINT.value} is one, but --average_checkpoints='
+      f'{_AVERAGE.value}; give one of the two'
+    )
+  if _INPUT.value and not os.path.isfile(_INPUT.value):
+    raise user_error.UserError(f'--input={_INPUT.value}: there is no such file')
+  return job_flags.Options(
+    model=FLAGS.model,
+    logdir=FLAGS.logdir,
+    num_partitions=FLAGS.worker_split_size,
+    model_params_override=FLAGS.model_params_override,
+    imports=tuple(FLAGS['import'].value),
+  )
+
+
+def _Prefixes(train_dir: str) -> list[str]:
+  """The checkpoints whose mean is taken."""
+  from lingvo_gpipe.train import best_checkpoint, checkpoint_files
+
+  if _CHECKPOINT.value:
+    return [checkpoint_files.PrefixOf(_CHECKPOINT.value)]
+  there = checkpoint_files.Checkpoints(train_dir)
+  if len(there) < _AVERAGE.value:
+    raise user_error.UserError(
+      f'{train_dir} holds {len(there)} checkpoints, fewer than '
+      f'{_AVERAGE.value} (--average_checkpoints); train first, or keep more '
+      '(--saver_max_to_keep)'
+    )
+  best = best_checkpoint.Prefix(train_dir)
+  if _AVERAGE.value == 1 and best in there:
+    return [best]
+  return there[-_AVERAGE.value :]
+
+
+def _Translate(
+  model: Any, vocab: Any, prefixes: list[str]
+) -> Callable[[Any, Any], Any]:
+  """From ids and paddings to ids of translations."""
+  import tensorflow as tf
+
+  from lingvo_gpipe import cluster, nested_map
+  from lingvo_gpipe.train import average_checkpoints, checkpoint_files
+  from tasks.mt import translation_decoder, translator
+
+  settings = model.params.decoder
+  if settings is None:
+    raise user_error.UserError(
+      f'model {model.name} has nothing to decode: its task has no param '
+      '"decoder"'
+    )
+  if _BEAM_SIZE.value:
+    settings.beam_size = _BEAM_SIZE.value
+  if _LENGTH_PENALTY.value is not None:
+    settings.length_penalty = _LENGTH_PENALTY.value
+  spec = model.Instantiate(model.params.input).BatchSpec()
+  task = model.Instantiate()
+  with user_error.Expected(ValueError):
+    task.Plan(spec, cluster.Local('cpu', model.num_partitions).devices)
+  task.net.InstantiateVariables()
+  with user_error.Expected(checkpoint_files.CheckpointError):
+    average_checkpoints.Restore(prefixes, _EvaluatedWeights(task))
+  with user_error.Expected(ValueError):
+    its = translator.Translator(
+      task.net.Stages(), settings, translation_decoder.Rules(vocab)
+    )
+
+  @tf.function(autograph=False)
+  def _Function(inputs, paddings):
+    batch = nested_map.NestedMap(inputs=inputs, source_paddings=paddings)
+    return its.Translate(task.net.theta, batch).ids[:, 0]
+
+  return _Function
+
+
+def _EvaluatedWeights(task: Any) -> dict[str, Any]:
+  """{name in checkpoints: variable}: averages where the model has them."""
+  import tensorflow as tf
+
+  specs = tf.nest.flatten(task.net.VariableSpecs())
+  return {
+    next(iter(task.ema.SlotSpecs(spec)), spec.path): variable
+    for spec, variable in zip(
+      specs, tf.nest.flatten(task.net.vars), strict=True
+    )
+  }
+
+
+@contextlib.contextmanager
+def _Lines() -> Iterator[Iterator[str]]:
+  """The lines of --input, without their ends."""
+  with contextlib.ExitStack() as stack:
+    if _INPUT.value:
+      stream = stack.enter_context(
+        open(_INPUT.value, encoding='utf-8', newline='\n')
+      )
+    else:
+      stream = sys.stdin
+      stream.reconfigure(encoding='utf-8', newline='\n')
+    with user_error.Expected(
+      UnicodeDecodeError, prefix=f'{_INPUT.value or "standard input"}: '
+    ):
+      yield (line.rstrip('\r\n') for line in stream)
+
+
+@contextlib.contextmanager
+def _Writer() -> Iterator[Callable[[str], None]]:
+  """Writes lines to --output, which appears whole, or standard output."""
+  path = _OUTPUT.value
+  if not path:
+    sys.stdout.reconfigure(encoding='utf-8')
+    yield lambda line: print(line, flush=True)
+    return
+  temporary = f'{path}.{os.getpid()}'
+  with user_error.Expected(OSError, prefix=f'--output={path}: '):
+    try:
+      with open(temporary, 'w', encoding='utf-8', newline='\n') as f:
+        yield lambda line: f.write(f'{line}\n')
+      os.replace(temporary, path)
+    finally:
+      with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)
+
+
+if __name__ == '__main__':
+  command.Run(Main)
