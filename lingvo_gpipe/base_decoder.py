@@ -19,7 +19,7 @@ class BaseDecoder:
 
   Args:
     params: of the decoder.
-    net: a planned GPipe network.
+    net: a GPipe network, planned before Decode is called.
     input_generator: of the dataset to decode.
   """
 
@@ -29,8 +29,8 @@ class BaseDecoder:
     p.Define(
       'datasets',
       [],
-      "Which are decoded: 'dev', 'test' or both; [] is the test data, as far as "
-      'the model has any.',
+      "Which are decoded: 'dev', 'test' or both; [] is the test data, if the "
+      'model has any.',
     )
     return p
 
@@ -56,6 +56,17 @@ class BaseDecoder:
       NestedMap of tensors [batch, ...].
     """
     raise NotImplementedError(f'{type(self).__name__}.Decode')
+
+  def ServingSignatures(self) -> dict[str, Any]:
+    """How the model is called once it is exported; the net has no plan then.
+
+    Returns:
+      {name: export.serving_signature.ServingSignature} with `compute`.
+    """
+    raise NotImplementedError(
+      f'{type(self).__name__} has no ServingSignatures, so models with it '
+      'cannot be exported; define the method'
+    )
 
   def Rows(
     self, batch: Mapping[str, Any], outputs: Mapping[str, Any]

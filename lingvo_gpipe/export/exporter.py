@@ -1,8 +1,9 @@
 """From a registered model and its checkpoint to a SavedModel.
 
-With the graph and the variables go two files, in the SavedModel's folder
+With the graph and the variables go some files, in the SavedModel's folder
 `assets`:
 
+  what the input's Assets() are, such as a vocabulary
   classes.txt  the name of a class in each line, where the input knows them
   model.json
     model, global_step  what was trained, and for how long
@@ -23,7 +24,7 @@ import tensorflow as tf
 from absl import logging
 
 from lingvo_gpipe import base_input, base_task, nested_map, user_error
-from lingvo_gpipe.export import saved_model, serving_module
+from lingvo_gpipe.export import saved_model, serving_module, serving_signature
 from lingvo_gpipe.jobs import model_loader
 from lingvo_gpipe.train import checkpoint, checkpoint_files
 
@@ -55,13 +56,13 @@ def Export(
   """
   saved_model.CheckOutput(output, overwrite=overwrite)
   source = _Input(model)
+  task = model.Instantiate()
   with user_error.Expected(NotImplementedError, prefix=f'{model.name}: '):
-    signatures = source.ServingSignatures()
+    signatures = _Signatures(task, source)
   batch_spec = nested_map.NestedMap(
     # What only training has, such as mixed labels, matters for the loss only.
     {**model.Instantiate(model.params.input).BatchSpec(), **source.BatchSpec()}
   )
-  task = model.Instantiate()
   with user_error.Expected(checkpoint.CheckpointError):
     checkpoint_files.CheckSizes(prefix)
     _CheckAverages(task, prefix)
@@ -92,7 +93,8 @@ def Export(
     },
     'params': model.params.ToText(),
   }
-  assets = {MODEL_FILE: json.dumps(info, indent=2, sort_keys=True) + '\n'}
+  assets: dict[str, str | bytes] = dict(source.Assets())
+  assets[MODEL_FILE] = json.dumps(info, indent=2, sort_keys=True) + '\n'
   if class_names:
     assets[CLASSES_FILE] = ''.join(f'{name}\n' for name in class_names)
   saved_model.Write(module, functions, assets, output, overwrite=overwrite)
@@ -105,6 +107,18 @@ def _Input(model: model_loader.Model) -> base_input.BaseInput:
   return model.Instantiate(
     inputs.get('test') or inputs.get('dev') or model.params.input
   )
+
+
+def _Signatures(
+  task: base_task.BaseTask, source: base_input.BaseInput
+) -> dict[str, serving_signature.ServingSignature]:
+  """Those of the decoder, for models that write something."""
+  if task.params.decoder is None:
+    return source.ServingSignatures()
+  decoder = task.params.decoder.Instantiate(
+    net=task.net, input_generator=source
+  )
+  return decoder.ServingSignatures()
 
 
 def _CheckAverages(task: base_task.BaseTask, prefix: str) -> None:

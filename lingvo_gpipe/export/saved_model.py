@@ -53,7 +53,7 @@ def CheckOutput(path: str, *, overwrite: bool) -> None:
 def Write(
   module: tf.Module,
   functions: Mapping[str, Any],
-  assets: Mapping[str, str],
+  assets: Mapping[str, str | bytes],
   path: str,
   *,
   overwrite: bool,
@@ -63,7 +63,7 @@ def Write(
   Args:
     module: holds the variables of the functions.
     functions: {name of the signature: concrete function}.
-    assets: {file name: text} of files that go with the model, in its folder
+    assets: {file name: content} of files that go with the model, in its folder
       `assets`.
     path: of the directory, see CheckOutput.
     overwrite: whether a SavedModel that is there may be replaced.
@@ -81,7 +81,7 @@ def Write(
     with tempfile.TemporaryDirectory(dir=parent, prefix=f'.{name}-') as folder:
       model = os.path.join(folder, 'model')
       module.assets = [
-        _Asset(folder, file, text) for file, text in sorted(assets.items())
+        _Asset(folder, file, data) for file, data in sorted(assets.items())
       ]
       tf.saved_model.save(module, model, signatures=dict(functions))
       if os.path.exists(path):
@@ -89,8 +89,10 @@ def Write(
       os.rename(model, path)
 
 
-def _Asset(folder: str, name: str, text: str) -> tf.saved_model.Asset:
+def _Asset(
+  folder: str, name: str, content: str | bytes
+) -> tf.saved_model.Asset:
   path = os.path.join(folder, name)
-  with open(path, 'w', encoding='utf-8') as f:
-    f.write(text)
+  with open(path, 'wb') as f:
+    f.write(content.encode() if isinstance(content, str) else content)
   return tf.saved_model.Asset(path)

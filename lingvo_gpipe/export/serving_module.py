@@ -14,7 +14,7 @@ the optimizer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -82,6 +82,7 @@ class ServingModule(tf.Module):
         [weight.read_value() for weight in self.weights],
         signature.to_batch(argument),
         tf.shape(argument)[0],
+        signature.compute,
       )
       return dict(signature.from_outputs(outputs))
 
@@ -104,9 +105,12 @@ class _Forward:
     values: list[tf.Tensor],
     fields: Mapping[str, tf.Tensor],
     batch_size: tf.Tensor,
+    compute: Callable[..., Any] | None,
   ) -> Any:
     net, stage = self._net, self._stage
     theta = net.ThetaFrom(tf.nest.pack_sequence_as(net.VariableSpecs(), values))
+    if compute is not None:
+      return compute([stage], theta, NestedMap(fields))
     batch = self._Batch(fields, batch_size)
     inputs = batch[net.params.input_field]
     if inputs.dtype.is_floating:

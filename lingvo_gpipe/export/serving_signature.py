@@ -27,13 +27,17 @@ class ServingSignature:
     to_batch: from the argument to the fields of the batch that follow from it,
       {name: tensor [batch, ...]}. The others are zeros, which is right for
       labels and for weights of the loss.
-    from_outputs: from what the last cell returns in evaluation to what the
-      caller gets, {name: tensor [batch, ...]}.
+    from_outputs: from what the last cell returns in evaluation, or what
+      `compute` returns, to what the caller gets, {name: tensor [batch, ...]}.
+    compute: what is done instead of a pass through all cells, such as a search;
+      called with a list of the one Stage that has all cells, the values of
+      their weights (theta), and the batch of to_batch. None: that pass.
   """
 
   input_spec: tf.TensorSpec
   to_batch: Callable[[tf.Tensor], Mapping[str, tf.Tensor]]
   from_outputs: Callable[[Any], Mapping[str, tf.Tensor]]
+  compute: Callable[..., Any] | None = None
 
   def __post_init__(self):
     shape = self.input_spec.shape

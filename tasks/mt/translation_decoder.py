@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lingvo_gpipe import base_decoder, hyperparams, nested_map
+import tensorflow as tf
+
+from lingvo_gpipe import base_decoder, base_input, hyperparams, nested_map
 from lingvo_gpipe.decoding import token_rules
+from lingvo_gpipe.export import serving_signature
+from lingvo_gpipe.gpipe import stage as stage_lib
 from tasks.mt import (
   scores,
   translation_file,
-  translation_input,
   translator,
   vocabulary,
 )
@@ -31,12 +35,20 @@ class TranslationDecoder(base_decoder.BaseDecoder):
     self,
     params: hyperparams.InstantiableParams,
     net: Any,
-    input_generator: translation_input.TranslationInput,
+    input_generator: base_input.BaseInput,
   ):
     super().__init__(params, net, input_generator)
-    self._translator = translator.Translator(
-      net.Stages(), self.params, Rules(input_generator.vocab)
-    )
+    translator.Check(net.cells, self.params)
+
+  @functools.cached_property
+  def _translator(self) -> translator.Translator:
+    return self._OfStages(self.net.Stages())
+
+  def _OfStages(
+    self, stages: Sequence[stage_lib.Stage]
+  ) -> translator.Translator:
+    rules = Rules(self.input.vocab)
+    return translator.Translator(stages, self.params, rules)
 
   def Decode(self, theta: NestedMap, batch: NestedMap) -> NestedMap:
     """The best translation of each sentence.
@@ -52,6 +64,32 @@ class TranslationDecoder(base_decoder.BaseDecoder):
     """
     found = self._translator.Translate(theta, batch)
     return NestedMap(ids=found.ids[:, 0], score=found.scores[:, 0])
+
+  def ServingSignatures(self) -> dict[str, serving_signature.ServingSignature]:
+    """serving_default, from ids of sources to ids of translations.
+
+    Sources, `ids`, begin with the tag of a language and end with eos, padding
+    is 0; assets/vocab.model makes them from text. `scores` are those of
+    beam_search.Search.
+    """
+
+    def _ToBatch(ids):
+      return {'inputs': ids, 'source_paddings': tf.cast(ids == 0, tf.float32)}
+
+    def _Compute(stages, theta, batch):
+      return self._OfStages(stages).Translate(theta, batch)
+
+    def _FromOutputs(found):
+      return {'ids': found.ids[:, 0], 'scores': found.scores[:, 0]}
+
+    return {
+      'serving_default': serving_signature.ServingSignature(
+        tf.TensorSpec([None, None], tf.int32, 'ids'),
+        _ToBatch,
+        _FromOutputs,
+        _Compute,
+      )
+    }
 
   def Rows(
     self, batch: Mapping[str, Any], outputs: Mapping[str, Any]

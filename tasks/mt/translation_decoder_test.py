@@ -5,6 +5,7 @@ import os
 import tensorflow as tf
 
 from lingvo_gpipe import user_error
+from lingvo_gpipe.export import serving_module
 from lingvo_gpipe.gpipe import placement
 from lingvo_gpipe.jobs import decode_program, eval_batches
 from tasks.mt import (
@@ -62,12 +63,16 @@ class TranslationDecoderTest(tf.test.TestCase):
     self.assertEqual(result.metrics, scores.Summary(rows))
     self.assertIn('chrf_en_xx', result.metrics)
 
+  def _Decode(self, decoder, batch):
+    decode = tf.function(decoder.Decode, autograph=False)
+    return decode(self._task.EvalTheta(), batch)
+
   def testRowsAreTextOfTheIds(self):
     decoder = self._task.params.decoder.Instantiate(
       net=self._task.net, input_generator=self._input
     )
     batch = next(eval_batches.Read(self._input))
-    outputs = decoder.Decode(self._task.EvalTheta(), batch)
+    outputs = self._Decode(decoder, batch)
     (row,) = decoder.Rows(
       {'example_ids': batch.example_ids.numpy()[1:2]},
       {
@@ -79,6 +84,28 @@ class TranslationDecoderTest(tf.test.TestCase):
     self.assertEqual(row.translation, vocab.Decode(outputs.ids.numpy()[1]))
     direction = [row.source_language, row.target_language]
     self.assertIn('en', direction)
+
+  def testExported(self):
+    decoder = self._task.params.decoder.Instantiate(
+      net=self._task.net, input_generator=self._input
+    )
+    module = serving_module.ServingModule(self._task, self._input.BatchSpec())
+    for weight, variable in zip(
+      module.weights, tf.nest.flatten(self._task.net.vars), strict=True
+    ):
+      weight.assign(variable)
+    (signature,) = decoder.ServingSignatures().values()
+    function = module.Function(signature)
+    batch = next(eval_batches.Read(self._input))
+    expected = self._Decode(decoder, batch)
+    found = function(batch.inputs)
+    self.assertAllEqual(found['ids'], expected.ids)
+    self.assertAllClose(found['scores'], expected.score, rtol=1e-5)
+
+  def testBadSettings(self):
+    params = self._task.params.decoder.Copy().Set(beam_size=0)
+    with self.assertRaisesRegex(ValueError, 'beam_size=0 must be 1 or more'):
+      params.Instantiate(net=self._task.net, input_generator=self._input)
 
   def testRules(self):
     vocab = test_vocabulary.Get()

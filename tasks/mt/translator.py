@@ -96,15 +96,9 @@ class Translator:
     self._net_cells = [cell for stage in stages for cell in stage.cells]
     self._settings = settings
     self._rules = rules
-    self._target = _TargetCell(self._net_cells)
-    for name in ('max_length_ratio', 'max_length_extra'):
-      if settings.Get(name) < 0:
-        raise ValueError(f'{name}={settings.Get(name)} must be 0 or more')
-    if settings.max_length_ratio == settings.max_length_extra == 0:
-      raise ValueError(
-        'max_length_ratio and max_length_extra are both 0: translations would '
-        'have no tokens'
-      )
+    Check(self._net_cells, settings)
+    kinds = [type(cell) for cell in self._net_cells]
+    self._target = kinds.index(transformer_cells.TargetEmbedding)
 
   def Translate(self, theta: NestedMap, batch: NestedMap) -> NestedMap:
     """Translates a batch.
@@ -265,13 +259,34 @@ def _HostOf(device: str) -> str:
   return placement.HostOf(device) if device else ''
 
 
-def _TargetCell(cells: Sequence[base_layer.BaseLayer]) -> int:
-  """Index of the cell between encoder and decoder."""
-  kinds = [type(cell) for cell in cells]
-  if transformer_cells.TargetEmbedding not in kinds:
+def Check(
+  cells: Sequence[base_layer.BaseLayer], settings: hyperparams.Params
+) -> None:
+  """Checks what a Translator would be made of.
+
+  Args:
+    cells: of the network.
+    settings: params as of DefineParams.
+
+  Raises:
+    ValueError: for other cells, or settings that make no sense.
+  """
+  if transformer_cells.TargetEmbedding not in map(type, cells):
     raise ValueError(
       f'there is no TargetEmbedding among the cells from {cells[0].path} to '
       f'{cells[-1].path}: they are no encoder-decoder of '
       'tasks/mt/transformer_cells.py'
     )
-  return kinds.index(transformer_cells.TargetEmbedding)
+  for name, least in (
+    ('beam_size', 1),
+    ('length_penalty', 0),
+    ('max_length_ratio', 0),
+    ('max_length_extra', 0),
+  ):
+    if settings.Get(name) < least:
+      raise ValueError(f'{name}={settings.Get(name)} must be {least} or more')
+  if settings.max_length_ratio == settings.max_length_extra == 0:
+    raise ValueError(
+      'max_length_ratio and max_length_extra are both 0: translations would '
+      'have no tokens'
+    )

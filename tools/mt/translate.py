@@ -4,7 +4,10 @@
       --model=mt.django.Base --logdir=/tmp/django --to=fr
 
 Lines come from --input or standard input and go to --output or standard output,
-one for each line. No data is needed: the run keeps its vocabulary.
+one for each line. No data is needed: the run keeps its vocabulary. What
+tools/export has written translates as well:
+
+  python -m tools.mt.translate --saved_model=/tmp/django_model --to=fr
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ from tools.benchmarks import command
 
 FLAGS = flags.FLAGS
 
+# Among the assets of a run, and of a SavedModel.
+_VOCAB_FILE = 'vocab.model'
+
 # The trainer's, with the trainer's meaning.
 for _name in (
   'model',
@@ -35,6 +41,11 @@ for _name in (
 
 _TO = flags.DEFINE_string(
   'to', '', 'The language to translate into, such as fr.'
+)
+_SAVED_MODEL = flags.DEFINE_string(
+  'saved_model',
+  '',
+  'A directory that tools/export has written, instead of --model and --logdir.',
 )
 _INPUT = flags.DEFINE_string(
   'input', '', 'A file of lines in UTF-8. Empty: standard input.'
@@ -79,20 +90,10 @@ def Main() -> int:
   """The tool."""
   options = _Options()
   quiet_import.ImportTensorFlow(quiet=True)
-  # Only now: these import TensorFlow, which --help and bad flags do without.
-  from lingvo_gpipe.jobs import logdir as logdir_lib
-  from lingvo_gpipe.jobs import model_loader, run_assets
-  from tasks.mt import text_translator, vocabulary
+  # Only now: this imports TensorFlow, which --help and bad flags do without.
+  from tasks.mt import text_translator
 
-  logdir = logdir_lib.LogDir(options.logdir)
-  name = 'vocab.model'
-  vocab = vocabulary.Vocabulary(
-    run_assets.Read(logdir, name), logdir.AssetPath(name)
-  )
-  vocab.TagId(_TO.value)
-  prefixes = _Prefixes(logdir.train_dir)
-  model = model_loader.Load(options)
-  translate = _Translate(model, vocab, prefixes)
+  vocab, translate = _SavedModel() if _SAVED_MODEL.value else _Run(options)
   translator = text_translator.TextTranslator(
     vocab,
     translate,
@@ -105,16 +106,54 @@ def Main() -> int:
   return 0
 
 
+def _SavedModel() -> tuple[Any, Callable[[Any, Any], Any]]:
+  """The vocabulary of --saved_model, and from ids to ids of translations."""
+  import tensorflow as tf
+
+  from tasks.mt import vocabulary
+
+  path = _SAVED_MODEL.value
+  with user_error.Expected(
+    OSError, tf.errors.OpError, prefix=f'--saved_model={path}: '
+  ):
+    module = tf.saved_model.load(path)
+  vocab = vocabulary.Vocabulary.Read(os.path.join(path, 'assets', _VOCAB_FILE))
+  vocab.TagId(_TO.value)
+  function = module.signatures['serving_default']
+  return vocab, lambda inputs, unused: function(ids=inputs)['ids']
+
+
+def _Run(
+  options: job_flags.Options,
+) -> tuple[Any, Callable[[Any, Any], Any]]:
+  """The same of a run."""
+  from lingvo_gpipe.jobs import logdir as logdir_lib
+  from lingvo_gpipe.jobs import model_loader, run_assets
+  from tasks.mt import vocabulary
+
+  logdir = logdir_lib.LogDir(options.logdir)
+  vocab = vocabulary.Vocabulary(
+    run_assets.Read(logdir, _VOCAB_FILE), logdir.AssetPath(_VOCAB_FILE)
+  )
+  vocab.TagId(_TO.value)
+  prefixes = _Prefixes(logdir.train_dir)
+  return vocab, _Translate(model_loader.Load(options), vocab, prefixes)
+
+
 def _Options() -> job_flags.Options:
   """The flags; relative paths begin where the user is."""
   # `bazel run` starts programs elsewhere and leaves word of where it was.
   os.chdir(os.environ.get('BUILD_WORKING_DIRECTORY', os.curdir))
-  for name, example in (
-    ('model', 'mt.django.Base'),
-    ('logdir', '/tmp/django'),
-    ('to', 'fr'),
-  ):
-    if not FLAGS[name].value:
+  examples = {'model': 'mt.django.Base', 'logdir': '/tmp/django', 'to': 'fr'}
+  for name, example in examples.items():
+    given = FLAGS[name].value
+    if _SAVED_MODEL.value and name != 'to':
+      if given:
+        raise user_error.UserError(
+          f'--{name}={given} has no part in --saved_model='
+          f'{_SAVED_MODEL.value}; give one of the two'
+        )
+    elif not given:
       raise user_error.UserError(
         f'--{name} is missing; give, for example, --{name}={example}'
       )
@@ -126,8 +165,8 @@ def _Options() -> job_flags.Options:
   if _INPUT.value and not os.path.isfile(_INPUT.value):
     raise user_error.UserError(f'--input={_INPUT.value}: there is no such file')
   return job_flags.Options(
-    model=FLAGS.model,
-    logdir=FLAGS.logdir,
+    model=FLAGS.model or '',
+    logdir=FLAGS.logdir or '',
     num_partitions=FLAGS.worker_split_size,
     model_params_override=FLAGS.model_params_override,
     imports=tuple(FLAGS['import'].value),

@@ -10,8 +10,10 @@ from absl import flags as absl_flags
 from absl.testing import absltest, flagsaver, parameterized
 
 from lingvo_gpipe import trainer, user_error
+from lingvo_gpipe.export import exporter
 from lingvo_gpipe.gpipe import placement
-from lingvo_gpipe.jobs import flags
+from lingvo_gpipe.jobs import flags, model_loader
+from lingvo_gpipe.train import checkpoint_files
 from tasks.mt import (
   preparation,
   preparation_options,
@@ -46,11 +48,11 @@ class TranslateTest(parameterized.TestCase):
     text = os.path.join(cls._folder, 'text.de.tsv')
     with open(text, 'w', encoding='utf-8') as f:
       f.writelines(f'{x.source}\t{x.target}\n' for x in cls._pairs)
-    data = os.path.join(cls._folder, 'data')
+    cls._data = os.path.join(cls._folder, 'data')
     preparation.Prepare(
       preparation_options.Options(
         source=f'tsv:{text}',
-        output=data,
+        output=cls._data,
         vocab_size=test_models.VOCAB_SIZE,
         directions='en-xx',
         min_pairs=1,
@@ -62,7 +64,9 @@ class TranslateTest(parameterized.TestCase):
     cls._logdir = os.path.join(cls._folder, 'run')
     with contextlib.redirect_stdout(io.StringIO()):
       trainer.Run(
-        flags.Options(model=test_models.NAME, logdir=cls._logdir, data_dir=data)
+        flags.Options(
+          model=test_models.NAME, logdir=cls._logdir, data_dir=cls._data
+        )
       )
 
   def _Main(self, **settings):
@@ -88,6 +92,17 @@ class TranslateTest(parameterized.TestCase):
     references = [[x.target for x in self._pairs]]
     score = sacrebleu.metrics.CHRF().corpus_score(found, references).score
     self.assertGreater(score, 95)
+
+  def testExported(self):
+    output = os.path.join(self.create_tempdir().full_path, 'model')
+    options = flags.Options(
+      model=test_models.NAME, logdir=self._logdir, data_dir=self._data
+    )
+    prefix = checkpoint_files.Latest(os.path.join(self._logdir, 'train'))
+    exporter.Export(model_loader.Load(options), prefix=prefix, output=output)
+    lines = [x.source for x in self._pairs]
+    found = self._Translate(lines, model=None, logdir=None, saved_model=output)
+    self.assertEqual(found, self._Translate(lines))
 
   def testAverageOfCheckpoints(self):
     lines = [x.source for x in self._pairs[:20]]
@@ -115,6 +130,11 @@ class TranslateTest(parameterized.TestCase):
       (
         {'to': 'de', 'average_checkpoints': 2, 'checkpoint': 'c'},
         '--checkpoint=c is one, but',
+      ),
+      ({'to': 'de', 'saved_model': '/m'}, '--model=tasks.* has no part in'),
+      (
+        {'to': 'de', 'saved_model': '/m', 'model': None, 'logdir': None},
+        '--saved_model=/m: ',
       ),
     ):
       with self.assertRaisesRegex(user_error.UserError, message):
