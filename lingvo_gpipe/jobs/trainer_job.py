@@ -6,6 +6,7 @@ import contextlib
 import time
 
 from lingvo_gpipe import user_error
+from lingvo_gpipe.gpipe import micro_batch
 from lingvo_gpipe.jobs import (
   checkpoint_job,
   decode_program,
@@ -159,7 +160,7 @@ class _Trainer:
       self._inputs['train'],
       recorder=recorder.Recorder(
         p,
-        batch_size=self._inputs['train'].params.batch_size,
+        batch_size=micro_batch.BatchSize(self._inputs['train'].BatchSpec()),
         clock=clock,
         log=step_log.StepLog(self._logdir.step_log, self.step),
         write_summary=writer.Scalars,

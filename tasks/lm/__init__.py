@@ -1,0 +1,1 @@
+"""Language models: tokens, a decoder-only Transformer, its loss."""
