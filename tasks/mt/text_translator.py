@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
@@ -9,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from lingvo_gpipe import nested_map, user_error
-from tasks.mt import vocabulary
+from tasks.mt import translation_file, vocabulary
 
 NestedMap = nested_map.NestedMap
 
@@ -65,6 +66,30 @@ class TextTranslator:
         return
       yield from self._Window(window, language, number)
       number += len(window)
+
+  def Sentences(
+    self, rows: Sequence[translation_file.Translation]
+  ) -> list[translation_file.Translation]:
+    """Translates sentences into several languages.
+
+    Args:
+      rows: their sources, and target languages.
+
+    Returns:
+      The same with translations and without scores, in order.
+
+    Raises:
+      UserError: as of Lines.
+    """
+    translated = list(rows)
+    for language in sorted({row.target_language for row in rows}):
+      own = [i for i, x in enumerate(rows) if x.target_language == language]
+      lines = self.Lines(iter([rows[i].source for i in own]), language)
+      for i, line in zip(own, lines, strict=True):
+        translated[i] = dataclasses.replace(
+          rows[i], translation=line, score=None
+        )
+    return translated
 
   def _Window(
     self, lines: Sequence[str], language: str, before: int

@@ -1,9 +1,11 @@
 """Tests of text_translator."""
 
+import dataclasses
+
 from absl.testing import absltest
 
 from lingvo_gpipe import user_error
-from tasks.mt import test_vocabulary, text_translator
+from tasks.mt import test_vocabulary, text_translator, translation_file
 
 
 class TextTranslatorTest(absltest.TestCase):
@@ -44,6 +46,21 @@ class TextTranslatorTest(absltest.TestCase):
     lines = [str(i) for i in range(4100)]
     found = self._Translator().Lines(iter(lines), 'en')
     self.assertEqual(list(found), lines)
+
+  def testSentencesIntoSeveralLanguages(self):
+    rows = [
+      translation_file.Translation(
+        language, 'en', language, i, f'text {i}', 'r', 'old', -1.0
+      )
+      for i, language in enumerate(['de', 'pt_BR', 'de'])
+    ]
+    found = self._Translator().Sentences(rows)
+    self.assertEqual(
+      found,
+      [dataclasses.replace(x, translation=x.source, score=None) for x in rows],
+    )
+    # A batch for each language.
+    self.assertLen(self._shapes, 2)
 
   def testErrors(self):
     with self.assertRaisesRegex(

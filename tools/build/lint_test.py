@@ -47,6 +47,7 @@ _TESTED_ELSEWHERE = {
   ),
   'lingvo_gpipe/layers/tied_table.py': 'lingvo_gpipe/layers/embedding_test.py',
   'tasks/mt/translation_task.py': 'tools/mt/translate_test.py',
+  'tools/mt/translation_model.py': 'tools/mt/translate_test.py',
   'tasks/mt/transformer_cells.py': 'tasks/mt/transformer_test.py',
   'tools/launcher/__main__.py': 'tools/bazelw_test.py',
   'tools/baselines/__main__.py': 'tools/baselines/baselines_test.py',

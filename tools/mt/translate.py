@@ -16,7 +16,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from absl import flags
 
@@ -25,9 +24,6 @@ from lingvo_gpipe.jobs import flags as job_flags
 from tools.benchmarks import command
 
 FLAGS = flags.FLAGS
-
-# Among the assets of a run, and of a SavedModel.
-_VOCAB_FILE = 'vocab.model'
 
 # The trainer's, with the trainer's meaning.
 for _name in (
@@ -46,6 +42,13 @@ _SAVED_MODEL = flags.DEFINE_string(
   'saved_model',
   '',
   'A directory that tools/export has written, instead of --model and --logdir.',
+)
+_SENTENCES = flags.DEFINE_string(
+  'sentences',
+  '',
+  'A file of translations, such as tools/mt/baselines writes, in place of --to '
+  'and --input: its sources are translated, each into its own language, and '
+  '--output is such a file, too.',
 )
 _INPUT = flags.DEFINE_string(
   'input', '', 'A file of lines in UTF-8. Empty: standard input.'
@@ -90,54 +93,39 @@ def Main() -> int:
   """The tool."""
   options = _Options()
   quiet_import.ImportTensorFlow(quiet=True)
-  # Only now: this imports TensorFlow, which --help and bad flags do without.
-  from tasks.mt import text_translator
+  # Only now: these import TensorFlow, which --help and bad flags do without.
+  from tasks.mt import text_translator, translation_file
+  from tools.mt import translation_model
 
-  vocab, translate = _SavedModel() if _SAVED_MODEL.value else _Run(options)
+  sentences = []
+  if _SENTENCES.value:
+    sentences = translation_file.Read(_SENTENCES.value)
+  if _SAVED_MODEL.value:
+    model = translation_model.FromSavedModel(_SAVED_MODEL.value)
+  else:
+    model = translation_model.FromRun(
+      options,
+      translation_model.Search(
+        _CHECKPOINT.value,
+        _AVERAGE.value,
+        _BEAM_SIZE.value,
+        _LENGTH_PENALTY.value,
+      ),
+    )
   translator = text_translator.TextTranslator(
-    vocab,
-    translate,
+    model.vocab,
+    model.translate,
     batch_size=_BATCH_SIZE.value,
     max_tokens=_MAX_TOKENS.value,
   )
+  if _SENTENCES.value:
+    with user_error.Expected(OSError, prefix=f'--output={_OUTPUT.value}: '):
+      translation_file.Write(_OUTPUT.value, translator.Sentences(sentences))
+    return 0
   with _Lines() as lines, _Writer() as write:
     for line in translator.Lines(lines, _TO.value):
       write(line)
   return 0
-
-
-def _SavedModel() -> tuple[Any, Callable[[Any, Any], Any]]:
-  """The vocabulary of --saved_model, and from ids to ids of translations."""
-  import tensorflow as tf
-
-  from tasks.mt import vocabulary
-
-  path = _SAVED_MODEL.value
-  with user_error.Expected(
-    OSError, tf.errors.OpError, prefix=f'--saved_model={path}: '
-  ):
-    module = tf.saved_model.load(path)
-  vocab = vocabulary.Vocabulary.Read(os.path.join(path, 'assets', _VOCAB_FILE))
-  vocab.TagId(_TO.value)
-  function = module.signatures['serving_default']
-  return vocab, lambda inputs, unused: function(ids=inputs)['ids']
-
-
-def _Run(
-  options: job_flags.Options,
-) -> tuple[Any, Callable[[Any, Any], Any]]:
-  """The same of a run."""
-  from lingvo_gpipe.jobs import logdir as logdir_lib
-  from lingvo_gpipe.jobs import model_loader, run_assets
-  from tasks.mt import vocabulary
-
-  logdir = logdir_lib.LogDir(options.logdir)
-  vocab = vocabulary.Vocabulary(
-    run_assets.Read(logdir, _VOCAB_FILE), logdir.AssetPath(_VOCAB_FILE)
-  )
-  vocab.TagId(_TO.value)
-  prefixes = _Prefixes(logdir.train_dir)
-  return vocab, _Translate(model_loader.Load(options), vocab, prefixes)
 
 
 def _Options() -> job_flags.Options:
@@ -147,7 +135,13 @@ def _Options() -> job_flags.Options:
   examples = {'model': 'mt.django.Base', 'logdir': '/tmp/django', 'to': 'fr'}
   for name, example in examples.items():
     given = FLAGS[name].value
-    if _SAVED_MODEL.value and name != 'to':
+    if _SENTENCES.value and name == 'to':
+      if given:
+        raise user_error.UserError(
+          f'--to={given} has no part in --sentences={_SENTENCES.value}, which '
+          'says of each sentence what it is to be; give one of the two'
+        )
+    elif _SAVED_MODEL.value and name != 'to':
       if given:
         raise user_error.UserError(
           f'--{name}={given} has no part in --saved_model='
@@ -162,6 +156,10 @@ def _Options() -> job_flags.Options:
       f'--checkpoint={_CHECKPOINT.value} is one, but --average_checkpoints='
       f'{_AVERAGE.value}; give one of the two'
     )
+  if _SENTENCES.value and not _OUTPUT.value:
+    raise user_error.UserError(
+      f'--sentences={_SENTENCES.value} needs the name of another file, --output'
+    )
   if _INPUT.value and not os.path.isfile(_INPUT.value):
     raise user_error.UserError(f'--input={_INPUT.value}: there is no such file')
   return job_flags.Options(
@@ -171,78 +169,6 @@ def _Options() -> job_flags.Options:
     model_params_override=FLAGS.model_params_override,
     imports=tuple(FLAGS['import'].value),
   )
-
-
-def _Prefixes(train_dir: str) -> list[str]:
-  """The checkpoints whose mean is taken."""
-  from lingvo_gpipe.train import best_checkpoint, checkpoint_files
-
-  if _CHECKPOINT.value:
-    return [checkpoint_files.PrefixOf(_CHECKPOINT.value)]
-  there = checkpoint_files.Checkpoints(train_dir)
-  if len(there) < _AVERAGE.value:
-    raise user_error.UserError(
-      f'{train_dir} holds {len(there)} checkpoints, fewer than '
-      f'{_AVERAGE.value} (--average_checkpoints); train first, or keep more '
-      '(--saver_max_to_keep)'
-    )
-  best = best_checkpoint.Prefix(train_dir)
-  if _AVERAGE.value == 1 and best in there:
-    return [best]
-  return there[-_AVERAGE.value :]
-
-
-def _Translate(
-  model: Any, vocab: Any, prefixes: list[str]
-) -> Callable[[Any, Any], Any]:
-  """From ids and paddings to ids of translations."""
-  import tensorflow as tf
-
-  from lingvo_gpipe import cluster, nested_map
-  from lingvo_gpipe.train import average_checkpoints, checkpoint_files
-  from tasks.mt import translation_decoder, translator
-
-  settings = model.params.decoder
-  if settings is None:
-    raise user_error.UserError(
-      f'model {model.name} has nothing to decode: its task has no param '
-      '"decoder"'
-    )
-  if _BEAM_SIZE.value:
-    settings.beam_size = _BEAM_SIZE.value
-  if _LENGTH_PENALTY.value is not None:
-    settings.length_penalty = _LENGTH_PENALTY.value
-  spec = model.Instantiate(model.params.input).BatchSpec()
-  task = model.Instantiate()
-  with user_error.Expected(ValueError):
-    task.Plan(spec, cluster.Local('cpu', model.num_partitions).devices)
-  task.net.InstantiateVariables()
-  with user_error.Expected(checkpoint_files.CheckpointError):
-    average_checkpoints.Restore(prefixes, _EvaluatedWeights(task))
-  with user_error.Expected(ValueError):
-    its = translator.Translator(
-      task.net.Stages(), settings, translation_decoder.Rules(vocab)
-    )
-
-  @tf.function(autograph=False)
-  def _Function(inputs, paddings):
-    batch = nested_map.NestedMap(inputs=inputs, source_paddings=paddings)
-    return its.Translate(task.net.theta, batch).ids[:, 0]
-
-  return _Function
-
-
-def _EvaluatedWeights(task: Any) -> dict[str, Any]:
-  """{name in checkpoints: variable}: averages where the model has them."""
-  import tensorflow as tf
-
-  specs = tf.nest.flatten(task.net.VariableSpecs())
-  return {
-    next(iter(task.ema.SlotSpecs(spec)), spec.path): variable
-    for spec, variable in zip(
-      specs, tf.nest.flatten(task.net.vars), strict=True
-    )
-  }
 
 
 @contextlib.contextmanager

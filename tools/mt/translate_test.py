@@ -17,8 +17,10 @@ from lingvo_gpipe.train import checkpoint_files
 from tasks.mt import (
   preparation,
   preparation_options,
+  scores,
   sources,
   test_models,
+  translation_file,
 )
 from tools.mt import translate
 
@@ -104,6 +106,19 @@ class TranslateTest(parameterized.TestCase):
     found = self._Translate(lines, model=None, logdir=None, saved_model=output)
     self.assertEqual(found, self._Translate(lines))
 
+  def testSentencesOfAFile(self):
+    folder = self.create_tempdir().full_path
+    source, output = f'{folder}/source', f'{folder}/output'
+    rows = [
+      translation_file.Translation('de', 'en', 'de', i, x.source, x.target, '')
+      for i, x in enumerate(self._pairs[:30])
+    ]
+    translation_file.Write(source, rows)
+    self.assertEqual(self._Main(sentences=source, output=output), 0)
+    found = translation_file.Read(output)
+    self.assertEqual([x.index for x in found], list(range(30)))
+    self.assertGreater(scores.Summary(found)['chrf'], 95)
+
   def testAverageOfCheckpoints(self):
     lines = [x.source for x in self._pairs[:20]]
     alone = self._Translate(lines)
@@ -131,6 +146,8 @@ class TranslateTest(parameterized.TestCase):
         {'to': 'de', 'average_checkpoints': 2, 'checkpoint': 'c'},
         '--checkpoint=c is one, but',
       ),
+      ({'to': 'de', 'sentences': '/s'}, '--to=de has no part in --sentences'),
+      ({'sentences': '/s'}, '--sentences=/s needs the name of another file'),
       ({'to': 'de', 'saved_model': '/m'}, '--model=tasks.* has no part in'),
       (
         {'to': 'de', 'saved_model': '/m', 'model': None, 'logdir': None},
