@@ -93,7 +93,7 @@ class NamedFailuresTest(tf.test.TestCase, parameterized.TestCase):
 
   def testRunsInParallel(self):
     # Passed by two calls at a time only; one alone gives up.
-    barrier = threading.Barrier(2, timeout=20.0)
+    barrier = threading.Barrier(2, timeout=60.0)
 
     def _Wait(i):
       number = tf.py_function(lambda: barrier.wait() * 0, [], tf.int64)
