@@ -130,3 +130,27 @@ class SingleTaskModelParams:
         f'SomeClass.Params(), not {type(params).__name__}'
       )
     return params
+
+
+class SplitModelParams(SingleTaskModelParams):
+  """A model whose datasets are the splits of one source of data."""
+
+  def Input(self, split: str) -> hyperparams.InstantiableParams:
+    """Input params of a split, as it is evaluated.
+
+    Args:
+      split: 'train', 'dev' or 'test'.
+
+    Returns:
+      The params.
+    """
+    raise NotImplementedError(f'{type(self).__name__}.Input')
+
+  def Train(self) -> hyperparams.InstantiableParams:
+    return self.Input('train').Set(training=True)
+
+  def Dev(self) -> hyperparams.InstantiableParams:
+    return self.Input('dev')
+
+  def Test(self) -> hyperparams.InstantiableParams:
+    return self.Input('test')

@@ -41,7 +41,22 @@ class Small(Model):
     return 'not params'
 
 
+class Parts(base_model_params.SplitModelParams):
+  def Input(self, split):
+    p = Thing.Params().Set(name=split)
+    p.Define('training', False, '')
+    return p
+
+
 class BaseModelParamsTest(absltest.TestCase):
+  def testSplits(self):
+    model = Parts()
+    self.assertEqual(model.GetDatasetNames(), ['Train', 'Dev', 'Test'])
+    for name in model.GetDatasetNames():
+      params = model.GetDatasetParams(name)
+      self.assertEqual(params.name, name.lower())
+      self.assertEqual(params.training, name == 'Train')
+
   def testDatasetNames(self):
     self.assertEqual(Model().GetDatasetNames(), ['Train', 'Test', 'TestLarge'])
     self.assertEqual(

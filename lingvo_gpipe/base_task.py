@@ -241,6 +241,18 @@ class BaseTask(base_layer.BaseLayer):
     """
     return self.EvalOutputs(batch).metrics
 
+  def EvalNames(self) -> list[str]:
+    """What checkpoints call the weights that evaluation goes by.
+
+    Returns:
+      Of each variable of the network, in the flat order of VariableSpecs(), the
+      path of its average, or its own where it has none.
+    """
+    return [
+      next(iter(self.ema.SlotSpecs(spec)), spec.path)
+      for spec in tf.nest.flatten(self.net.VariableSpecs())
+    ]
+
   def EvalTheta(self) -> NestedMap:
     """The network's weights, averaged ones where there are averages."""
     return self.net.ThetaFrom(self.ema.Averages(self.net.vars))

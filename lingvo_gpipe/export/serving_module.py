@@ -52,10 +52,7 @@ class ServingModule(tf.Module):
       for spec in specs
     ]
     self._forward = _Forward(task.net, batch_spec)
-    # A variable that has an average has one only.
-    self._names = [
-      next(iter(task.ema.SlotSpecs(spec)), spec.path) for spec in specs
-    ]
+    self._names = task.EvalNames()
 
   @property
   def variables_for_checkpoint(self) -> dict[str, tf.Variable]:

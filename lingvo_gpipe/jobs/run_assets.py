@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from lingvo_gpipe import user_error
+from lingvo_gpipe import atomic_file, user_error
 from lingvo_gpipe.jobs import logdir as logdir_lib
 
 
@@ -52,12 +52,10 @@ def Write(logdir: logdir_lib.LogDir, assets: Mapping[str, bytes]) -> None:
   """
   for name, content in assets.items():
     path = logdir.AssetPath(name)
-    temporary = f'{path}.{os.getpid()}'
     with user_error.Expected(OSError):
       os.makedirs(os.path.dirname(path), exist_ok=True)
-      with open(temporary, 'wb') as f:
+      with atomic_file.Writing(path, binary=True) as f:
         f.write(content)
-      os.replace(temporary, path)
 
 
 def Read(logdir: logdir_lib.LogDir, name: str) -> bytes:

@@ -11,12 +11,13 @@ import glob
 import json
 import math
 import os
-import tempfile
 from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 from absl import logging
+
+from lingvo_gpipe import atomic_file
 
 # What tf.summary.scalar adds. That function is not used because it needs the
 # package tensorboard, which only those who look at the curves have to have.
@@ -113,20 +114,8 @@ def WriteJson(path: str, values: Mapping[str, Any]) -> None:
     TypeError: for a value that JSON cannot hold; the file stays as it was.
   """
   text = json.dumps(_Plain(values), indent=2, allow_nan=False) + '\n'
-  directory, name = os.path.split(path)
-  descriptor, temporary = tempfile.mkstemp(
-    prefix=f'.{name}.', dir=directory or '.'
-  )
-  try:
-    with open(descriptor, 'w', encoding='utf-8') as f:
-      f.write(text)
-      f.flush()
-      os.fsync(f.fileno())
-    os.chmod(temporary, 0o666 & ~_Umask())
-    os.replace(temporary, path)
-  except BaseException:
-    os.unlink(temporary)
-    raise
+  with atomic_file.Writing(path) as f:
+    f.write(text)
 
 
 def AppendJson(path: str, values: Mapping[str, Any]) -> None:
@@ -160,9 +149,3 @@ def _Plain(value: Any) -> Any:
   if isinstance(value, float) and not math.isfinite(value):
     return None
   return value
-
-
-def _Umask() -> int:
-  umask = os.umask(0)
-  os.umask(umask)
-  return umask

@@ -17,7 +17,7 @@ from tasks.image import amoebanet, digits_input
 
 
 @registry.RegisterSingleTaskModel
-class AmoebaNetDigits(base_model_params.SingleTaskModelParams):
+class AmoebaNetDigits(base_model_params.SplitModelParams):
   """AmoebaNet-D (3, 24) on handwritten digits: 99% in about two minutes.
 
   The recipe is that of AmoebaNet on ImageNet, made short: RMSProp, a linear
@@ -30,16 +30,7 @@ class AmoebaNetDigits(base_model_params.SingleTaskModelParams):
   MAX_STEPS = 600
   WARMUP_STEPS = 20
 
-  def Train(self) -> hyperparams.InstantiableParams:
-    return self._Input('train').Set(training=True)
-
-  def Dev(self) -> hyperparams.InstantiableParams:
-    return self._Input('dev')
-
-  def Test(self) -> hyperparams.InstantiableParams:
-    return self._Input('test')
-
-  def _Input(self, split: str) -> hyperparams.InstantiableParams:
+  def Input(self, split: str) -> hyperparams.InstantiableParams:
     return digits_input.DigitsInput.Params().Set(
       split=split, batch_size=self.BATCH_SIZE
     )

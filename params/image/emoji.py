@@ -17,7 +17,7 @@ from tasks.image import amoebanet, emoji_input
 
 
 @registry.RegisterSingleTaskModel
-class AmoebaNetEmoji(base_model_params.SingleTaskModelParams):
+class AmoebaNetEmoji(base_model_params.SplitModelParams):
   """AmoebaNet-D (3, 16) on the groups of emoji: 0.64 on test.
 
   Logistic regression reaches 0.43, the nearest neighbour 0.46; see
@@ -31,16 +31,7 @@ class AmoebaNetEmoji(base_model_params.SingleTaskModelParams):
   MAX_STEPS = 800
   WARMUP_STEPS = 50
 
-  def Train(self) -> hyperparams.InstantiableParams:
-    return self._Input('train').Set(training=True)
-
-  def Dev(self) -> hyperparams.InstantiableParams:
-    return self._Input('dev')
-
-  def Test(self) -> hyperparams.InstantiableParams:
-    return self._Input('test')
-
-  def _Input(self, split: str) -> hyperparams.InstantiableParams:
+  def Input(self, split: str) -> hyperparams.InstantiableParams:
     return emoji_input.EmojiInput.Params().Set(
       split=split, image_size=self.IMAGE_SIZE, batch_size=self.BATCH_SIZE
     )

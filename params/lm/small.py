@@ -16,7 +16,7 @@ from tasks.lm import token_files, token_input, transformer_lm
 
 
 @registry.RegisterSingleTaskModel
-class TransformerSmall(base_model_params.SingleTaskModelParams):
+class TransformerSmall(base_model_params.SplitModelParams):
   """6 blocks of width 128 on the bytes of Python's own sources; minutes."""
 
   NUM_LAYERS = 6
@@ -28,16 +28,7 @@ class TransformerSmall(base_model_params.SingleTaskModelParams):
   WARMUP_STEPS = 20
   LEARNING_RATE = 3e-3
 
-  def Train(self) -> hyperparams.InstantiableParams:
-    return self._Input('train').Set(training=True)
-
-  def Dev(self) -> hyperparams.InstantiableParams:
-    return self._Input('dev')
-
-  def Test(self) -> hyperparams.InstantiableParams:
-    return self._Input('test')
-
-  def _Input(self, split: str) -> hyperparams.InstantiableParams:
+  def Input(self, split: str) -> hyperparams.InstantiableParams:
     return token_input.TokenInput.Params().Set(
       data_dir=token_files.PYTHON_SOURCES,
       split=split,

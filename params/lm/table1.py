@@ -20,7 +20,7 @@ from lingvo_gpipe.train import optimizers, schedules
 from tasks.lm import token_input, transformer_lm
 
 
-class TransformerL(base_model_params.SingleTaskModelParams):
+class TransformerL(base_model_params.SplitModelParams):
   """The base class.
 
   Attributes of subclasses:
@@ -44,16 +44,7 @@ class TransformerL(base_model_params.SingleTaskModelParams):
   SEQUENCE_LENGTH = 1024
   BATCH_SIZE = 32
 
-  def Train(self) -> hyperparams.InstantiableParams:
-    return self._Input('train').Set(training=True)
-
-  def Dev(self) -> hyperparams.InstantiableParams:
-    return self._Input('dev')
-
-  def Test(self) -> hyperparams.InstantiableParams:
-    return self._Input('test')
-
-  def _Input(self, split: str) -> hyperparams.InstantiableParams:
+  def Input(self, split: str) -> hyperparams.InstantiableParams:
     return token_input.TokenInput.Params().Set(
       data_dir=self.DATA_DIR,
       split=split,

@@ -3,8 +3,8 @@ languages: what a processor trains in minutes, without any download.
 
 The texts are few, 56,000 pairs, and short. Small shows in ten minutes that all
 works; Base takes an hour or two and learns to translate what is like the texts
-that it has seen. docs/translation.md has the scores of both, beside those of
-copying the source and of a translation memory.
+that it has seen. docs/translation.md has scores, beside those of copying the
+source and of a translation memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lingvo_gpipe.train import optimizers, schedules
 from tasks.mt import django_input, transformer, translation_task
 
 
-class Django(base_model_params.SingleTaskModelParams):
+class Django(base_model_params.SplitModelParams):
   """The base class: data and recipe.
 
   Attributes of subclasses:
@@ -41,26 +41,17 @@ class Django(base_model_params.SingleTaskModelParams):
   WARMUP_STEPS = 500
   TEST_PAIRS = 0
 
-  def Train(self) -> hyperparams.InstantiableParams:
-    return self._Input('train', 128).Set(training=True)
-
-  def Dev(self) -> hyperparams.InstantiableParams:
-    return self._Input('dev', 16, 32, 64, 128).Set(max_examples_per_group=10)
-
-  def Test(self) -> hyperparams.InstantiableParams:
-    return self._Input('test', 16, 32, 64, 128).Set(
-      max_examples_per_group=self.TEST_PAIRS
-    )
-
-  def _Input(self, split: str, *lengths: int) -> hyperparams.InstantiableParams:
+  def Input(self, split: str) -> hyperparams.InstantiableParams:
     return django_input.DjangoInput.Params().Set(
       split=split,
       vocab_size=self.VOCAB_SIZE,
       batch_tokens=self.BATCH_TOKENS,
       batch_multiple=8,
-      bucket_lengths=list(lengths),
-      # Texts are short, so that most of their rows would be padding.
+      # Texts are short, so that most of their rows would be padding: training
+      # has several of them in rows of the last length.
+      bucket_lengths=[16, 32, 64, 128],
       packing=True,
+      max_examples_per_group={'dev': 10, 'test': self.TEST_PAIRS}.get(split, 0),
     )
 
   def Task(self) -> hyperparams.InstantiableParams:
@@ -73,7 +64,7 @@ class Django(base_model_params.SingleTaskModelParams):
       head_dim=None,
       tied='all',
       keep_prob=self.KEEP_PROB,
-      # The measures against divergence that deep networks need.
+      # Only deep networks need these measures against divergence.
       logits_abs_max=None,
       scale_feed_forward=False,
       packed=True,

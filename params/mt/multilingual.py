@@ -20,7 +20,7 @@ from lingvo_gpipe.train import adafactor, optimizers, schedules
 from tasks.mt import transformer, translation_input, translation_task
 
 
-class Multilingual(base_model_params.SingleTaskModelParams):
+class Multilingual(base_model_params.SplitModelParams):
   """The base class: data and recipe.
 
   Attributes of subclasses:
@@ -55,18 +55,10 @@ class Multilingual(base_model_params.SingleTaskModelParams):
   MAX_STEPS = 500_000
   WARMUP_STEPS = 40_000
 
-  def Train(self) -> hyperparams.InstantiableParams:
-    return self._Input('train').Set(training=True, temperature=self.TEMPERATURE)
-
-  def Dev(self) -> hyperparams.InstantiableParams:
-    return self._Input('dev')
-
-  def Test(self) -> hyperparams.InstantiableParams:
-    return self._Input('test')
-
-  def _Input(self, split: str) -> hyperparams.InstantiableParams:
+  def Input(self, split: str) -> hyperparams.InstantiableParams:
     return translation_input.TranslationInput.Params().Set(
       split=split,
+      temperature=self.TEMPERATURE,
       vocab_size=self.VOCAB_SIZE,
       batch_tokens=self.BATCH_TOKENS,
       bucket_lengths=list(self.BUCKET_LENGTHS),

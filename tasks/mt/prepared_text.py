@@ -6,7 +6,7 @@ from which text comes back exactly as it was.
 
 from __future__ import annotations
 
-import json
+import functools
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ import tensorflow as tf
 from lingvo_gpipe import user_error
 from lingvo_gpipe.config import spelling
 from tasks.mt import (
+  data_folder,
   parallel_text,
   preparation_options,
   record_files,
@@ -152,16 +153,9 @@ class PreparedText:
         pairs += map(TextPair, *texts)
     return _Swapped(pairs) if into_english else pairs
 
-  @property
+  @functools.cached_property
   def _vocab(self) -> vocabulary.Vocabulary:
-    path = os.path.join(self.folder, self._index['vocab'])
-    vocab = vocabulary.Vocabulary.Read(path)
-    if vocab.sha256 != self._index['vocab_sha256']:
-      raise user_error.UserError(
-        f'{path} is not the vocabulary that this data was encoded with; '
-        'prepare the data again'
-      )
-    return vocab
+    return data_folder.ReadVocabulary(self.folder, self._index)
 
 
 def Join(
@@ -201,25 +195,16 @@ def _ReadIndex(folder: str) -> dict[str, Any]:
   hint = 'expected is a folder that tools/mt/prepare wrote'
   if not os.path.isfile(path):
     raise user_error.UserError(f'there is no {path}; {hint}')
-  with (
-    user_error.Expected(OSError, ValueError, prefix=f'{path}: '),
-    open(path, encoding='utf-8') as f,
-  ):
-    index = json.load(f)
-  found = index.get('format') if isinstance(index, dict) else None
-  if found != record_files.FORMAT:
-    raise user_error.UserError(
+  return data_folder.ReadIndex(
+    path,
+    lambda found: (
       f'{path} is of format {found!r}, not {record_files.FORMAT}; {hint}'
-    )
-  return index
+    ),
+  )
 
 
 def _ReadText(path: str) -> list[TextPair]:
-  with (
-    user_error.Expected(OSError, UnicodeDecodeError, prefix=f'{path}: '),
-    open(path, encoding='utf-8', newline='\n') as f,
-  ):
-    rows = [line.rstrip('\n').split('\t') for line in f]
+  rows = data_folder.ReadText(path)
   for number, row in enumerate(rows, 1):
     if len(row) != 2:
       raise user_error.UserError(

@@ -30,12 +30,12 @@ class PreparedTextTest(parameterized.TestCase):
     return test_prepared.Write(self._folder, **kwargs)
 
   @parameterized.parameters(
-    {'into_english': [False, True]},
-    {'into_english': [False]},
-    {'into_english': [True]},
+    {'directions': 'both'},
+    {'directions': 'en-xx'},
+    {'directions': 'xx-en'},
   )
-  def testText(self, into_english):
-    data = prepared_text.PreparedText(self._Write(into_english=into_english))
+  def testText(self, directions):
+    data = prepared_text.PreparedText(self._Write(directions=directions))
     self.assertEqual(data.languages, {'de': 40, 'pt_BR': 30, 'ru': 20})
     for source, target in (('en', 'ru'), ('ru', 'en')):
       # Training pairs were shuffled.

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from lingvo_gpipe import user_error
-from tasks.mt import translation_data, translation_file
+from tasks.mt import data_folder, translation_data, translation_file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,11 +62,7 @@ def _OfGroup(group: translation_data.Group, limit: int) -> list[Sentence]:
       f'the data of {group.name} has no raw text, as only dev and test have; '
       'decode one of these (param split of the input)'
     )
-  with (
-    user_error.Expected(OSError, UnicodeDecodeError, prefix=f'{group.text}: '),
-    open(group.text, encoding='utf-8', newline='\n') as f,
-  ):
-    rows = [line.rstrip('\n').split('\t') for line in f]
+  rows = data_folder.ReadText(group.text)
   if len(rows) != group.size or any(len(row) != 2 for row in rows):
     raise user_error.UserError(
       f'{group.text} does not have a line `source <tab> target` for each of '

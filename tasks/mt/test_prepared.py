@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-from collections.abc import Sequence
 
 from tasks.mt import (
-  data_writer,
   parallel_text,
-  record_files,
   split,
+  test_translation_data,
   test_vocabulary,
   vocabulary,
   vocabulary_training,
@@ -45,7 +43,7 @@ def _Vocabulary() -> vocabulary.Vocabulary:
   )
 
 
-def Write(folder: str, into_english: Sequence[bool] = (False, True)) -> str:
+def Write(folder: str, directions: str = 'both') -> str:
   """Writes data of LANGUAGES.
 
   Training pairs are the English texts 0 to 39 (de), 29 (pt_BR) and 19 (ru),
@@ -53,7 +51,7 @@ def Write(folder: str, into_english: Sequence[bool] = (False, True)) -> str:
 
   Args:
     folder: to be made.
-    into_english: which directions to write.
+    directions: see preparation_options.DIRECTIONS.
 
   Returns:
     The folder.
@@ -76,22 +74,7 @@ def Write(folder: str, into_english: Sequence[bool] = (False, True)) -> str:
     }
     for language, sides in numbers.items()
   }
-  vocab = _Vocabulary()
-  writer = data_writer.DataWriter(folder, vocab, into_english)
-  writer.WriteAll(by_language, print)
-  with open(os.path.join(folder, record_files.VOCAB_FILE), 'wb') as f:
-    f.write(vocab.model)
-  record_files.WriteIndex(
-    folder,
-    {
-      'format': record_files.FORMAT,
-      'vocab': record_files.VOCAB_FILE,
-      'vocab_sha256': vocab.sha256,
-      'languages': {
-        language: {name: len(pairs) for name, pairs in sides.items()}
-        for language, sides in by_language.items()
-      },
-      **writer.index,
-    },
+  test_translation_data.WriteFolder(
+    folder, _Vocabulary(), by_language, directions=directions
   )
   return folder

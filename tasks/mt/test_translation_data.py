@@ -22,7 +22,6 @@ _WORDS = ('The', 'cat', 'sees', 'two', 'Fische', 'uma', 'casa', 'möchte')
 def Write(folder, sizes=None, *, max_words=12, directions='both', seed=0):
   """Writes a folder; returns its index."""
   sizes = sizes or SIZES
-  vocab = test_vocabulary.Get()
   draw = random.Random(seed)
 
   def _Text():
@@ -38,6 +37,16 @@ def Write(folder, sizes=None, *, max_words=12, directions='both', seed=0):
     }
     for language, own in sizes.items()
   }
+  return WriteFolder(
+    folder, test_vocabulary.Get(), by_language, directions=directions
+  )
+
+
+def WriteFolder(folder, vocab, by_language, *, directions):
+  """Writes {language: {split: pairs}} as tools/mt/prepare does.
+
+  Returns the index.
+  """
   writer = data_writer.DataWriter(
     folder, vocab, preparation_options.DIRECTIONS[directions]
   )
@@ -51,7 +60,10 @@ def Write(folder, sizes=None, *, max_words=12, directions='both', seed=0):
     'vocab_sha256': vocab.sha256,
     'tags': vocab.tags,
     'directions': directions,
-    'languages': sizes,
+    'languages': {
+      language: {split: len(pairs) for split, pairs in own.items()}
+      for language, own in by_language.items()
+    },
   } | writer.index
   record_files.WriteIndex(folder, index)
   return index

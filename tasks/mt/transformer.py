@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 from lingvo_gpipe import hyperparams
-from lingvo_gpipe.layers import embedding, softmax, transformer
 from tasks.mt import transformer_cells
 
 # How weights are shared, by the number of [vocab_size, dim] matrices.
@@ -87,11 +86,9 @@ class Transformer:
     ]
 
   def _SetEmbedding(self, p: hyperparams.InstantiableParams) -> None:
-    assert issubclass(p.cls, embedding.TokenEmbedding)
     p.Set(vocab_size=self.vocab_size, dim=self.dim, keep_prob=self.keep_prob)
 
   def _SetBlock(self, p: hyperparams.InstantiableParams) -> None:
-    assert issubclass(p.cls, transformer.TransformerBlock)
     p.Set(
       dim=self.dim,
       hidden_dim=self.hidden_dim,
@@ -106,7 +103,6 @@ class Transformer:
       p.feed_forward_init_scale = 1.0 / self.num_layers
 
   def _SetSoftmax(self, p: hyperparams.InstantiableParams) -> None:
-    assert issubclass(p.cls, softmax.SoftmaxLoss)
     p.Set(
       dim=self.dim,
       vocab_size=self.vocab_size,

@@ -7,7 +7,6 @@ is made. Nothing but the index is read here.
 from __future__ import annotations
 
 import functools
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 from lingvo_gpipe import user_error
 from lingvo_gpipe.config import spelling
 from tasks.mt import (
+  data_folder,
   parallel_text,
   preparation_options,
   record_files,
@@ -105,14 +105,7 @@ class TranslationData:
   @functools.cached_property
   def vocab(self) -> vocabulary.Vocabulary:
     """The vocabulary; UserError where it is not the one of the records."""
-    path = os.path.join(self.data_dir, self._index['vocab'])
-    vocab = vocabulary.Vocabulary.Read(path)
-    if vocab.sha256 != self._index['vocab_sha256']:
-      raise user_error.UserError(
-        f'{path} is not the vocabulary that the records were written with; '
-        'copy the whole folder again, or prepare the data anew'
-      )
-    return vocab
+    return data_folder.ReadVocabulary(self.data_dir, self._index)
 
   def _Groups(
     self, split: str, languages: Sequence[str], directions: str
@@ -164,18 +157,13 @@ def _ReadIndex(path: str) -> dict[str, Any]:
       f'--data_dir={folder} {there} {preparation_options.INDEX_FILE}: it must '
       f'be prepared data; make some by {_PREPARE}'
     )
-  with (
-    user_error.Expected(OSError, ValueError, prefix=f'{path}: '),
-    open(path, encoding='utf-8') as f,
-  ):
-    index = json.load(f)
-  found = index.get('format') if isinstance(index, dict) else None
-  if found != record_files.FORMAT:
-    raise user_error.UserError(
+  return data_folder.ReadIndex(
+    path,
+    lambda found: (
       f'{path} has format {found!r}, and this program reads '
       f'{record_files.FORMAT}; prepare the data anew by {_PREPARE}'
-    )
-  return index
+    ),
+  )
 
 
 def _CheckLanguages(

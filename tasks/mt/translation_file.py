@@ -13,16 +13,14 @@ null.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import math
 import os
-import tempfile
 from collections.abc import Iterable
 from typing import Any
 
-from lingvo_gpipe import user_error
+from lingvo_gpipe import atomic_file, user_error
 from tasks.mt import parallel_text
 
 
@@ -75,23 +73,8 @@ def Write(path: str, rows: Iterable[Translation]) -> None:
   Raises:
     OSError: where it cannot be written; what was there before stays.
   """
-  directory, name = os.path.split(os.path.abspath(path))
-  descriptor, temporary = tempfile.mkstemp(prefix=f'.{name}.', dir=directory)
-  try:
-    with open(descriptor, 'w', encoding='utf-8', newline='\n') as f:
-      for row in rows:
-        f.write(_Line(row))
-      # mkstemp's files are for their owner only.
-      umask = os.umask(0)
-      os.umask(umask)
-      os.fchmod(f.fileno(), 0o666 & ~umask)
-      f.flush()
-      os.fsync(f.fileno())
-    os.replace(temporary, path)
-  except BaseException:
-    with contextlib.suppress(FileNotFoundError):
-      os.unlink(temporary)
-    raise
+  with atomic_file.Writing(path) as f:
+    f.writelines(map(_Line, rows))
 
 
 def _Line(row: Translation) -> str:

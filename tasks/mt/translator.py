@@ -17,7 +17,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from lingvo_gpipe import base_layer, fprop_context, hyperparams, nested_map
+from lingvo_gpipe import (
+  base_layer,
+  fprop_context,
+  hyperparams,
+  nested_map,
+  weights,
+)
 from lingvo_gpipe.decoding import beam_search, greedy, token_rules
 from lingvo_gpipe.gpipe import placement, shared_weights
 from lingvo_gpipe.gpipe import stage as stage_lib
@@ -112,9 +118,10 @@ class Translator:
       the limit of the longest source; on the last partition's host.
     """
     num_groups = self._NumGroups(batch.inputs.shape[0])
+    cells = self._Cells(theta)
     groups = [
       self._Group(
-        theta, NestedMap(inputs=inputs, source_paddings=source_paddings)
+        cells, NestedMap(inputs=inputs, source_paddings=source_paddings)
       )
       for inputs, source_paddings in zip(
         _Split(batch.inputs, num_groups),
@@ -157,19 +164,18 @@ class Translator:
   def _Cells(self, theta: NestedMap) -> list[_Cell]:
     cells, lenders = [], shared_weights.Find(self._net_cells)
     for stage in self._stages:
-      weights = shared_weights.ThetaOf(stage, theta.cells, lenders)
+      of_stage = shared_weights.ThetaOf(stage, theta.cells, lenders)
       with tf.device(stage.device):
         # In a loop each use of a variable would be another read.
-        of_cells = tf.nest.map_structure(tf.identity, weights.cells)
+        of_cells = tf.nest.map_structure(tf.identity, of_stage.cells)
       cells += [
-        _Cell(cell, of_cell, weights.shared, stage.device)
+        _Cell(cell, of_cell, of_stage.shared, stage.device)
         for cell, of_cell in zip(stage.cells, of_cells, strict=True)
       ]
     return cells
 
-  def _Group(self, theta: NestedMap, batch: NestedMap) -> NestedMap:
+  def _Group(self, cells: list[_Cell], batch: NestedMap) -> NestedMap:
     """Searches for the translations of one group."""
-    cells = self._Cells(theta)
     encoder, target = cells[: self._target], cells[self._target]
     decoder, output = cells[self._target + 1 : -1], cells[-1]
     fields = _Fields(batch)
@@ -214,7 +220,7 @@ class Translator:
         [s.own for s in states],
         limits,
         self._rules,
-        dtype=self._ScoreDtype(),
+        dtype=weights.AtLeastFloat32(self._net_cells[0].fprop_dtype),
       )
       if 'scores' not in found:
         penalty = beam_search.LengthPenalty(
@@ -222,10 +228,6 @@ class Translator:
         )
         found.scores = found.log_probs / penalty
     return found
-
-  def _ScoreDtype(self) -> tf.DType:
-    dtype = self._net_cells[0].fprop_dtype
-    return tf.float64 if dtype == tf.float64 else tf.float32
 
 
 def _Fields(batch: NestedMap) -> NestedMap:

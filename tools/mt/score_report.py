@@ -70,9 +70,15 @@ def ByKind(
   directions: Sequence[Direction],
 ) -> dict[str, list[Direction]]:
   """{what to call a kind: its directions, those with most data first}."""
+  return {_KINDS[k]: members for k, members in _Grouped(directions).items()}
+
+
+def _Grouped(
+  directions: Sequence[Direction],
+) -> dict[str, list[Direction]]:
   kinds: dict[str, list[Direction]] = {}
   for direction in Sorted(directions):
-    kinds.setdefault(_KINDS[direction.kind], []).append(direction)
+    kinds.setdefault(direction.kind, []).append(direction)
   return kinds
 
 
@@ -221,12 +227,11 @@ def ToJson(directions: Sequence[Direction]) -> dict[str, Any]:
     signatures, means {kind: as of Means()} and directions {group: values};
     chrF and BLEU are from 0 to 100, shares from 0 to 1.
   """
-  kinds: dict[str, list[Direction]] = {}
-  for direction in Sorted(directions):
-    kinds.setdefault(direction.kind, []).append(direction)
   return {
     'signatures': scores.Signatures(),
-    'means': {kind: Means(members) for kind, members in kinds.items()},
+    'means': {
+      kind: Means(members) for kind, members in _Grouped(directions).items()
+    },
     'directions': {
       x.group: {
         'training_pairs': x.training_pairs,

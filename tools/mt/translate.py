@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 
 from absl import flags
 
-from lingvo_gpipe import quiet_import, user_error
+from lingvo_gpipe import atomic_file, quiet_import, user_error
 from lingvo_gpipe.jobs import flags as job_flags
 from tools.benchmarks import command
 
@@ -196,15 +196,11 @@ def _Writer() -> Iterator[Callable[[str], None]]:
     sys.stdout.reconfigure(encoding='utf-8')
     yield lambda line: print(line, flush=True)
     return
-  temporary = f'{path}.{os.getpid()}'
-  with user_error.Expected(OSError, prefix=f'--output={path}: '):
-    try:
-      with open(temporary, 'w', encoding='utf-8', newline='\n') as f:
-        yield lambda line: f.write(f'{line}\n')
-      os.replace(temporary, path)
-    finally:
-      with contextlib.suppress(FileNotFoundError):
-        os.unlink(temporary)
+  with (
+    user_error.Expected(OSError, prefix=f'--output={path}: '),
+    atomic_file.Writing(path) as f,
+  ):
+    yield lambda line: f.write(f'{line}\n')
 
 
 if __name__ == '__main__':

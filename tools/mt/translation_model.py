@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -112,7 +112,10 @@ def FromRun(options: job_flags.Options, search: Search) -> TranslationModel:
     task.Plan(spec, cluster.Local('cpu', model.num_partitions).devices)
   task.net.InstantiateVariables()
   with user_error.Expected(checkpoint_files.CheckpointError):
-    average_checkpoints.Restore(prefixes, _EvaluatedWeights(task))
+    average_checkpoints.Restore(
+      prefixes,
+      dict(zip(task.EvalNames(), tf.nest.flatten(task.net.vars), strict=True)),
+    )
   with user_error.Expected(ValueError):
     its = translator.Translator(
       task.net.Stages(), settings, translation_decoder.Rules(vocab)
@@ -141,14 +144,3 @@ def _Prefixes(train_dir: str, search: Search) -> list[str]:
   if search.average_checkpoints == 1 and best in there:
     return [best]
   return there[-search.average_checkpoints :]
-
-
-def _EvaluatedWeights(task: Any) -> dict[str, Any]:
-  """{name in checkpoints: variable}: averages where the model has them."""
-  specs = tf.nest.flatten(task.net.VariableSpecs())
-  return {
-    next(iter(task.ema.SlotSpecs(spec)), spec.path): variable
-    for spec, variable in zip(
-      specs, tf.nest.flatten(task.net.vars), strict=True
-    )
-  }
