@@ -29,11 +29,11 @@ class _Folder:
   NUM_CLASSES = 1000
 
   def Train(self) -> _Params:
-    return self._Input('train').Set(training=True, transforms=self.Transforms())
+    return self.Input('train').Set(training=True, transforms=self.Transforms())
 
   def Dev(self) -> _Params:
     """Folder val, or a part of all pictures, chosen by a hash."""
-    return self._Input('validation')
+    return self.Input('validation')
 
   def Transforms(self) -> list[_Params]:
     return [
@@ -56,7 +56,8 @@ class _Folder:
     for head in transfer.Heads(params):
       head.num_classes = p.num_classes
 
-  def _Input(self, split: str) -> _Params:
+  def Input(self, split: str) -> _Params:
+    """Input params of a part of the pictures, as it is evaluated."""
     return image_input.ImageInput.Params().Set(
       source=folder_source.FolderSource.Params().Set(split=split),
       image_size=self.IMAGE_SIZE,

@@ -68,11 +68,11 @@ class ImageNet(base_model_params.SingleTaskModelParams):
   L2 = 4e-5
 
   def Train(self) -> _Params:
-    return self._Input('train').Set(training=True, transforms=self.Transforms())
+    return self.Input('train').Set(training=True, transforms=self.Transforms())
 
   def Test(self) -> _Params:
     """The 50,000 images that results on ImageNet are reported for."""
-    return self._Input('validation')
+    return self.Input('validation')
 
   def Transforms(self) -> list[_Params]:
     """Params of the augmentation."""
@@ -119,7 +119,8 @@ class ImageNet(base_model_params.SingleTaskModelParams):
     """How many mini-batches so many epochs have; not rounded."""
     return epochs * self.NUM_TRAIN / self.BATCH_SIZE
 
-  def _Input(self, split: str) -> _Params:
+  def Input(self, split: str) -> _Params:
+    """Input params of a split of ImageNet, as it is evaluated."""
     return image_input.ImageInput.Params().Set(
       source=tfds_source.TfdsSource.Params().Set(
         dataset='imagenet2012', split=split

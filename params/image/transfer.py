@@ -67,7 +67,8 @@ class Transfer(imagenet.AmoebaNetB18x512):
       cutout.Cutout.Params().Set(size=self.IMAGE_SIZE // 4),
     ]
 
-  def _Input(self, split: str) -> _Params:
+  def Input(self, split: str) -> _Params:
+    """Input params of a split, as it is evaluated."""
     return image_input.ImageInput.Params().Set(
       source=self._Source(split),
       image_size=self.IMAGE_SIZE,
