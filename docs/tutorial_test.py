@@ -7,6 +7,8 @@ import sys
 
 from absl.testing import absltest
 
+from lingvo_gpipe import child_process
+
 _FOLDER = os.path.dirname(__file__)
 
 
@@ -16,7 +18,7 @@ def _Blocks(language, page='tutorial.md'):
 
 
 def _Run(folder, *args):
-  environment = {**os.environ, 'PYTHONPATH': ':'.join(filter(None, sys.path))}
+  environment = child_process.Environment()
   return subprocess.run(
     [sys.executable, *args],
     cwd=folder,

@@ -22,7 +22,13 @@ from typing import Any
 import tensorflow as tf
 
 from lingvo_gpipe import base_layer, fprop_context, hyperparams, nested_map
-from lingvo_gpipe.gpipe import gpipe, loop, micro_batch, placement
+from lingvo_gpipe.gpipe import (
+  gpipe,
+  loop_data,
+  micro_batch,
+  placement,
+  replica_owners,
+)
 from lingvo_gpipe.gpipe import plan as plan_lib
 from lingvo_gpipe.train import init_from_checkpoint, schedules, train_params
 
@@ -36,7 +42,9 @@ _OTHER_NAMES = frozenset(
     'learning_rate',
     'grad_norm',
     'examples_per_second',
+    'tokens_per_second',
     'input_wait',
+    'bubble',
     'lr',
   )
 )
@@ -68,6 +76,12 @@ class BaseTask(base_layer.BaseLayer):
     p.Define('net', gpipe.GPipe.Params().Set(name='net'), 'The network.')
     p.Define('train', train_params.TrainParams(), 'How it is trained.')
     p.Define('eval', train_params.EvalParams(), 'When it is evaluated.')
+    p.Define(
+      'loss_unit',
+      'examples',
+      'What the weights of the loss count, such as "tokens"; progress tells '
+      'how many there are a second.',
+    )
     p.Define(
       'decoder',
       None,
@@ -101,12 +115,15 @@ class BaseTask(base_layer.BaseLayer):
     )
 
   def _StateBytes(self) -> list[int]:
-    """Bytes of what training adds to the variables of each cell."""
+    """Bytes that training adds, on a device, to the variables of each cell."""
     added = collections.Counter()
     for path, spec in self.StateSpecs().items():
       added[path.rpartition('/')[0]] += spec.num_bytes
     return [
-      sum(added[v.path] for v in tf.nest.flatten(cell.VariableSpecs()))
+      replica_owners.LargestShare(
+        [added[v.path] for v in tf.nest.flatten(cell.VariableSpecs())],
+        self.net.params.num_replicas,
+      )
       for cell in self.net.cells
     ]
 
@@ -169,8 +186,10 @@ class BaseTask(base_layer.BaseLayer):
         aux_losses: {name: scalar}, their shares of the objective.
         learning_rate: scalar.
         grad_norm: scalar, of all gradients before clipping.
+        partition_grad_norms: [K], likewise of each partition's; shared weights
+          are their lender's.
         update_skipped: bool scalar.
-        times: when each partition ran, see loop.LoopResult.
+        times: when each partition ran, see loop_data.LoopResult.
 
     Raises:
       ValueError: for a metric called like something else that steps are logged
@@ -186,6 +205,11 @@ class BaseTask(base_layer.BaseLayer):
       global_step,
       # Statistics can overflow where gradients, divided by them, do not.
       finite=_AllFinite(result.statistics),
+      partitions=[
+        k
+        for k, stage in enumerate(self.net.plan.stages)
+        for _ in tf.nest.flatten(self.net.vars.cells[stage.start : stage.end])
+      ],
     )
 
     def _ApplyStatistics():
@@ -210,6 +234,7 @@ class BaseTask(base_layer.BaseLayer):
       aux_losses=result.aux_losses,
       learning_rate=update.learning_rate,
       grad_norm=update.grad_norm,
+      partition_grad_norms=update.partition_grad_norms,
       update_skipped=update.update_skipped,
     )
 
@@ -274,7 +299,7 @@ class BaseTask(base_layer.BaseLayer):
     with fprop_context.FPropContext(do_eval=True):
       outputs = self.net.FProp(self.EvalTheta(), batch)
     return NestedMap(
-      metrics=loop.Metrics(outputs),
+      metrics=loop_data.Metrics(outputs),
       outputs=NestedMap(
         {
           name: value

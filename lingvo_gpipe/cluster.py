@@ -1,15 +1,22 @@
-"""The devices of this run: this machine's, or those of connected workers."""
+"""The devices of this run: this machine's, connected workers', or TPUs'."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import gc
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from lingvo_gpipe.gpipe import placement
+from lingvo_gpipe.workers import (
+  client_address,
+  cluster_resolvers,
+  server_wait,
+  worker_probe,
+)
 
 # Input pipelines run on the host, whatever the partitions run on.
 INPUT_DEVICE = '/device:CPU:0'
@@ -28,15 +35,16 @@ class Cluster:
   devices: tuple[str, ...]
 
 
-def Local(kind: str, num_partitions: int) -> Cluster:
+def Local(kind: str, num_partitions: int, num_replicas: int = 1) -> Cluster:
   """Prepares this machine's devices; before anything else uses TensorFlow.
 
-  'cpu' shows the processor as a logical device for each partition and leaves
-  GPUs alone.
+  'cpu' shows the processor as a logical device for each partition of each
+  replica and leaves GPUs alone.
 
   Args:
     kind: 'cpu', 'gpu' or 'tpu'.
     num_partitions: K.
+    num_replicas: R.
 
   Returns:
     The Cluster.
@@ -47,33 +55,41 @@ def Local(kind: str, num_partitions: int) -> Cluster:
   _KeepSums()
   if kind == 'cpu':
     tf.config.set_visible_devices([], 'GPU')
-    placement.ConfigureLogicalCpus(num_partitions)
+    placement.ConfigureLogicalCpus(num_partitions * num_replicas)
   elif kind == 'tpu':
-    _InitializeTpus()
+    _InitializeTpus(cluster_resolvers.Tpu('local'), '--run_locally=tpu')
   elif not tf.config.list_physical_devices('GPU'):
     raise ValueError(
       '--run_locally=gpu: TensorFlow finds no GPU on this machine; check '
       'nvidia-smi and that TensorFlow was installed with CUDA, or use '
       '--run_locally=cpu'
     )
-  devices = placement.LocalDevices(num_partitions, run_locally=kind)
+  devices = placement.LocalDevices(
+    num_partitions, run_locally=kind, num_replicas=num_replicas
+  )
   return Cluster(kind, tuple(devices))
 
 
-def Workers(num_workers: int) -> Cluster:
-  """The devices of CPU workers, before anything is connected to them.
+def Workers(num_workers: int, gpus: int = 0) -> Cluster:
+  """The devices of workers, before anything is connected to them.
 
   Args:
     num_workers: how many.
+    gpus: that each has for this run; 0: its processor is the device.
 
   Returns:
     The Cluster that Connect will give.
   """
-  return Cluster('cpu', tuple(placement.WorkerDevices(num_workers)))
+  kind = 'gpu' if gpus else 'cpu'
+  return Cluster(
+    kind, tuple(placement.WorkerDevices(num_workers, kind, max(1, gpus)))
+  )
 
 
-def Connect(addresses: Sequence[str]) -> Cluster:
-  """Makes this process the client of CPU workers.
+def Connect(
+  addresses: Sequence[str], gpus: int = 0, client: str = ''
+) -> Cluster:
+  """Makes this process the client of workers.
 
   What it places on the cluster's devices then runs in the workers. Its own
   logical devices stay, under the job 'client'. A process is the client of one
@@ -83,19 +99,125 @@ def Connect(addresses: Sequence[str]) -> Cluster:
   Args:
     addresses: 'host:port' of each worker's TensorFlow server; the workers must
       be able to reach each other by them.
+    gpus: that each worker has.
+    client: 'host' or 'host:port' by which workers reach this process. '': the
+      address that it has in the network of the first one.
 
   Returns:
-    The Cluster, with a device of each worker.
+    The Cluster, with the devices of each worker.
+
+  Raises:
+    ValueError: for workers that lack a device.
   """
-  _KeepSums()
-  if tf.config.get_visible_devices('GPU'):
-    tf.config.set_visible_devices([], 'GPU')
+  _BecomeClient()
+  client = client_address.Choose(addresses[0], client)
   tf.config.experimental_connect_to_cluster(
-    tf.train.ClusterSpec({placement.WORKER_JOB: list(addresses)}),
+    tf.train.ClusterSpec(
+      {placement.WORKER_JOB: list(addresses), placement.CLIENT_JOB: [client]}
+    ),
     job_name=placement.CLIENT_JOB,
     protocol='grpc',
   )
-  return Workers(len(addresses))
+  client_address.Restrict(client)
+  workers = Workers(len(addresses), gpus)
+  _CheckDevices(workers, addresses)
+  return workers
+
+
+def Tpus(
+  name: str,
+  num_partitions: int,
+  num_replicas: int = 1,
+  *,
+  client: str = '',
+  wait_seconds: float = 300.0,
+  show: Callable[[str], Any] = print,
+) -> Cluster:
+  """Connects to TPUs by their name, and takes a core for each partition.
+
+  Other than workers, TPUs are not watched.
+
+  Args:
+    name: see cluster_resolvers.Tpu.
+    num_partitions: K.
+    num_replicas: R.
+    client: see Connect.
+    wait_seconds: how long to wait for hosts that do not answer.
+    show: takes lines on what is being waited for.
+
+  Returns:
+    The Cluster, with cores in the order of the TPU's hosts.
+
+  Raises:
+    UserError: where the name is not known.
+    ValueError: for hosts that do not answer, and too few cores.
+  """
+  flag = f'--tpu={name}'
+  with server_wait.Telling(f'looking for {flag}', show):
+    resolver = cluster_resolvers.Tpu(name)
+  hosts = resolver.cluster_spec().as_dict().get(placement.WORKER_JOB, [])
+  if not hosts:  # This machine's.
+    _KeepSums()
+    with server_wait.Telling(f'initializing {flag}', show):
+      _InitializeTpus(resolver, flag)
+  else:
+    missing = server_wait.Await(
+      hosts,
+      'TPU host',
+      ask=worker_probe.WorkerProbe.CheckAlive,
+      wait_seconds=wait_seconds,
+      show=show,
+    )
+    if missing:
+      raise ValueError(
+        f'{flag}: {len(missing)} of {len(hosts)} hosts are not there after '
+        f'{wait_seconds:.0f} s (--worker_wait): {", ".join(missing)}'
+      )
+    _BecomeClient()
+    client = client_address.Choose(hosts[0], client)
+    resolver = cluster_resolvers.Tpu(name, client)
+    with server_wait.Telling(
+      f'connecting to {flag} at {", ".join(hosts)}', show
+    ):
+      tf.config.experimental_connect_to_cluster(
+        resolver,
+        job_name=placement.CLIENT_JOB,
+        protocol='grpc',
+        make_master_device_default=False,
+      )
+      client_address.Restrict(client)
+      _InitializeTpus(resolver, flag)
+  return Cluster(
+    'tpu',
+    tuple(
+      placement.TpuDevices(
+        num_partitions,
+        num_replicas,
+        [d.name for d in tf.config.list_logical_devices('TPU')],
+        flag,
+      )
+    ),
+  )
+
+
+def _CheckDevices(workers: Cluster, addresses: Sequence[str]) -> None:
+  """Raises ValueError where a connected worker lacks a device."""
+  there = {d.name for d in tf.config.list_logical_devices()}
+  missing = [d for d in workers.devices if d not in there]
+  if not missing:
+    return
+  task = tf.DeviceSpec.from_string(missing[0]).task
+  own = sorted(d for d in there if f'/task:{task}/' in d and 'job:worker' in d)
+  raise ValueError(
+    f'worker {task} at {addresses[task]} has no {missing[0]}, only '
+    f'{", ".join(own)}; give its --job=worker as many --worker_gpus as the '
+    'trainer, or the trainer fewer'
+  )
+
+
+def ClientDevice() -> str:
+  """The processor of this process, as workers call it; '' without workers."""
+  return placement.ClientDevice()
 
 
 def ReturnToClient(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -114,14 +236,10 @@ def ReturnToClient(step: Callable[..., Any]) -> Callable[..., Any]:
   @functools.wraps(step)
   def _Step(*args):
     outputs = step(*args)
-    clients = [
-      device.name
-      for device in tf.config.list_logical_devices('CPU')
-      if tf.DeviceSpec.from_string(device.name).job == placement.CLIENT_JOB
-    ]
-    if not clients:
+    client = ClientDevice()
+    if not client:
       return outputs
-    with tf.device(clients[0]):
+    with tf.device(client):
       return tf.nest.map_structure(tf.identity, outputs)
 
   return _Step
@@ -152,13 +270,31 @@ def _KeepSums() -> None:
   )
 
 
-def _InitializeTpus() -> None:
+def _BecomeClient() -> None:
+  """What comes before connecting."""
+  _KeepSums()
+  # Functions of before that nobody holds any more, which are in cycles. One
+  # that is deleted later is deleted on the workers, too, who do not have it:
+  # an error of whatever is running then.
+  gc.collect()
+  if tf.config.get_visible_devices('GPU'):
+    tf.config.set_visible_devices([], 'GPU')
+
+
+def _InitializeTpus(
+  resolver: tf.distribute.cluster_resolver.TPUClusterResolver, flag: str
+) -> None:
   try:
-    resolver = tf.distribute.cluster_resolver.TPUClusterResolver('local')
     tf.tpu.experimental.initialize_tpu_system(resolver)
   except (ValueError, RuntimeError, tf.errors.OpError) as e:
+    where, hint = (
+      'on this machine',
+      'run on a TPU host, or use --run_locally=cpu',
+    )
+    if resolver.cluster_spec().as_dict():
+      where = 'at its hosts'
+      hint = 'they must be TPU hosts with the TensorFlow of this process'
     raise ValueError(
-      '--run_locally=tpu: TensorFlow finds no TPU on this machine '
-      f'({str(e).splitlines()[0]}); run on a TPU host, or use '
-      '--run_locally=cpu'
+      f'{flag}: TensorFlow finds no TPU {where} '
+      f'({str(e).splitlines()[0]}); {hint}'
     ) from e

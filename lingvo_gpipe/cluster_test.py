@@ -1,9 +1,89 @@
 """Tests of cluster."""
 
+from unittest import mock
+
 import tensorflow as tf
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 
 from lingvo_gpipe import cluster
+from lingvo_gpipe.gpipe import gpipe, placement, test_cells
+
+
+def _Gpus(*places):
+  """Device strings of pairs (worker, GPU)."""
+  return tuple(
+    f'/job:worker/replica:0/task:{task}/device:GPU:{index}'
+    for task, index in places
+  )
+
+
+class WorkerGpusTest(parameterized.TestCase):
+  """--worker_gpus: where partitions of replicas go, without a GPU."""
+
+  def _Net(self, **kwargs):
+    return (
+      gpipe.GPipe.Params()
+      .Set(
+        name='net',
+        cells=test_cells.Cells(),
+        num_micro_batches=2,
+        **kwargs,
+      )
+      .Instantiate()
+    )
+
+  @parameterized.parameters(
+    # One replica goes on from worker to worker.
+    (2, 2, 4, 1, [[(0, 0), (0, 1), (1, 0), (1, 1)]]),
+    # A replica for each worker.
+    (2, 2, 2, 2, [[(0, 0), (0, 1)], [(1, 0), (1, 1)]]),
+    # Two replicas on each, and each on parts of two.
+    (2, 4, 2, 4, [[(w, g), (w, g + 1)] for w in (0, 1) for g in (0, 2)]),
+    (2, 3, 2, 3, [[(0, 0), (0, 1)], [(0, 2), (1, 0)], [(1, 1), (1, 2)]]),
+    (3, 1, 1, 3, [[(0, 0)], [(1, 0)], [(2, 0)]]),
+  )
+  def testPartitionsAndReplicas(self, num_workers, gpus, k, r, expected):
+    found = cluster.Workers(num_workers, gpus)
+    self.assertEqual(found.kind, 'gpu')
+    net = self._Net(num_partitions=k, num_replicas=r)
+    plan = net.Plan(test_cells.Batch(), devices=list(found.devices))
+    self.assertEqual(
+      [tuple(devices) for devices in plan.replica_devices],
+      [_Gpus(*places) for places in expected],
+    )
+    for replica, places in enumerate(expected):
+      self.assertEqual(
+        tuple(stage.device for stage in net.Stages(replica)), _Gpus(*places)
+      )
+
+  def testInterleavedPartitionsTakeTurns(self):
+    net = self._Net(
+      num_partitions=2, num_replicas=2, schedule='interleaved', num_chunks=2
+    )
+    plan = net.Plan(
+      test_cells.Batch(), devices=list(cluster.Workers(2, 2).devices)
+    )
+    self.assertEqual(
+      [tuple(devices) for devices in plan.replica_devices],
+      [2 * _Gpus((w, 0), (w, 1)) for w in (0, 1)],
+    )
+
+  def testAWorkerWithFewerGpus(self):
+    there = [*_Gpus((0, 0), (0, 1), (1, 0)), placement.WorkerDevices(2)[1]]
+    listed = [tf.config.LogicalDevice(name, 'GPU') for name in there]
+    self.enter_context(
+      mock.patch.object(tf.config, 'list_logical_devices', return_value=listed)
+    )
+    connect = self.enter_context(
+      mock.patch.object(tf.config, 'experimental_connect_to_cluster')
+    )
+    with self.assertRaisesRegex(
+      ValueError,
+      r'^worker 1 at 127.0.0.1:2 has no .*/task:1/device:GPU:1, only '
+      r'.*/task:1/device:CPU:0, .*/task:1/device:GPU:0; .* --worker_gpus',
+    ):
+      cluster.Connect(['127.0.0.1:1', '127.0.0.1:2'], 2)
+    connect.assert_called_once()
 
 
 class ClusterTest(absltest.TestCase):

@@ -1,17 +1,17 @@
 """Tests of quiet_import."""
 
-import os
 import subprocess
 import sys
 
 from absl.testing import absltest
 
+from lingvo_gpipe import child_process
+
 
 def _Run(code, **environment):
-  path = ':'.join(filter(None, sys.path))
   return subprocess.run(
     [sys.executable, '-c', code],
-    env={**os.environ, 'PYTHONPATH': path, **environment},
+    env=child_process.Environment(**environment),
     capture_output=True,
     text=True,
     check=False,

@@ -1,29 +1,21 @@
 """Wrong commands, each as the user sees it: one line and exit status 2."""
 
-import contextlib
-import io
 import os
 
-from absl.testing import absltest, flagsaver, parameterized
+from absl.testing import absltest, parameterized
 
-from lingvo_gpipe import command_line, trainer, trainer_process
+from lingvo_gpipe import (
+  trainer_in_process,
+  trainer_process,
+)
 
 _TINY = f'--model={trainer_process.MODELS}.Tiny'
 
 
 def _Main(*args):
   """(exit status, stderr) of the trainer's flags and Main in this process."""
-  stdout, stderr = io.StringIO(), io.StringIO()
-  with (
-    contextlib.redirect_stdout(stdout),
-    contextlib.redirect_stderr(stderr),
-    flagsaver.flagsaver(),
-  ):
-    try:
-      status = trainer.Main(command_line.ParseFlags(['trainer', *args]))
-    except SystemExit as e:
-      status = e.code
-  return status, stderr.getvalue()
+  status, unused_stdout, stderr = trainer_in_process.Main(*args)
+  return status, stderr
 
 
 class TrainerErrorTest(parameterized.TestCase):
@@ -57,7 +49,7 @@ class TrainerErrorTest(parameterized.TestCase):
     (
       'WorkersAndPartitions',
       ['--local_workers=2', '--worker_split_size=3'],
-      '--worker_split_size=3 and --local_workers=2 differ',
+      '--worker_split_size=3 times .* and --local_workers=2 differ',
     ),
     (
       'EvalFlagOfTrainer',
@@ -74,6 +66,21 @@ class TrainerErrorTest(parameterized.TestCase):
       [_TINY, '--logdir=x', '--predictions=/no/where'],
       '--predictions=/no/where cannot be written: .* no directory /no$',
     ),
+    (
+      'UnknownJob',
+      [_TINY, '--logdir=x', '--job=trainer,evalor'],
+      "--job=trainer,evalor: there is no job 'evalor'; give one of trainer, ",
+    ),
+    (
+      'WorkerAndMore',
+      [_TINY, '--logdir=x', '--job=trainer,worker'],
+      '--job=trainer,worker: a worker computes for other jobs',
+    ),
+    (
+      'PredictionsOfTwoJobs',
+      [_TINY, '--logdir=x', '--job=trainer,decoder', '--predictions=p'],
+      '--predictions=p is one file, but each of --job=trainer,decoder would',
+    ),
     ('NoModel', [], '--model is missing.*list_models'),
     ('NoLogDir', [_TINY], '--logdir is missing.*--logdir=/tmp/digits'),
   )
@@ -81,6 +88,11 @@ class TrainerErrorTest(parameterized.TestCase):
     self._Check(args, message)
 
   @parameterized.named_parameters(
+    (
+      'NothingToDecode',
+      [_TINY, '--job=trainer,decoder'],
+      'Tiny has nothing to decode: its task has no param "decoder"',
+    ),
     ('UnknownModel', ['--model=image.digits.AmobaNet'], "'image.digits.Amob"),
     (
       'NearModel',
@@ -167,6 +179,11 @@ class TrainerErrorTest(parameterized.TestCase):
       'NothingToEvaluate',
       [_TINY, '--job=evaler', '--eval_once'],
       'train holds no checkpoint to evaluate; train first',
+    ),
+    (
+      'NothingToWorkOn',
+      [_TINY, '--job=evaler,decoder', '--eval_all'],
+      'train holds no checkpoint to evaluate and decode; train first',
     ),
     ('NoGpu', [_TINY, '--run_locally=gpu'], '--run_locally=gpu: .* no GPU'),
     (

@@ -36,7 +36,8 @@ class TrainerKillTest(absltest.TestCase):
       f'--logdir={logdir}',
       '--worker_split_size=2',
       f'--max_steps={_MAX_STEPS}',
-      f'--model_params_override={_OVERRIDE}',
+      # Else it may have ended before it is killed.
+      f'--model_params_override={_OVERRIDE}; input.pause=0.03',
     )
     self.addCleanup(process.kill)
     return process

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+
+from lingvo_gpipe import child_process
 
 MODELS = 'lingvo_gpipe.trainer_test_models'
 
 
 def Start(*args: str) -> subprocess.Popen:
   """The process of `trainer <args>`, with its output as text in pipes."""
-  paths = os.pathsep.join(filter(None, sys.path))
   return subprocess.Popen(
     [sys.executable, '-m', 'lingvo_gpipe.trainer', *args],
     stdout=subprocess.PIPE,
     stderr=subprocess.PIPE,
     text=True,
-    env={**os.environ, 'PYTHONPATH': paths},
+    env=child_process.Environment(),
   )
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import math
 import os
 import re
 import signal
@@ -130,6 +131,7 @@ class TrainerTest(absltest.TestCase):
       },
       train,
     )
+    self._CheckDevices(logdir, log, train)
     dev = _Events(os.path.join(logdir, 'eval_dev'))
     self.assertEqual(list(dev['accuracy']), [20, 30])
     test = _Events(os.path.join(logdir, 'eval_test'))
@@ -171,6 +173,23 @@ class TrainerTest(absltest.TestCase):
       _Run(logdir, model=f'{_MODELS}.Wide')
     with open(os.path.join(logdir, 'params.txt')) as f:
       self.assertIn('classify', f.read())
+
+  def _CheckDevices(self, logdir, log, train):
+    """What was measured of two partitions in 30 steps."""
+    devices = step_log.Read(os.path.join(logdir, 'train', 'devices.jsonl'))
+    self.assertEqual([r['step'] for r in devices], list(range(1, 31)))
+    norms = [f'grad_norm/partition_{k}' for k in range(2)]
+    for record, metrics in zip(devices, log, strict=True):
+      self.assertAlmostEqual(
+        math.hypot(*(record[name] for name in norms)), metrics['grad_norm']
+      )
+    for name in norms:
+      self.assertEqual(list(train[name]), [5, 10, 15, 20, 25, 30])
+    # With the lines of progress.
+    for name in ('bubble', 'memory_mib/trainer'):
+      self.assertEqual(list(train[name]), [10, 20, 30])
+      self.assertAlmostEqual(train[name][20] / devices[19][name], 1.0, places=6)
+    self.assertBetween(train['bubble'][30], 0.0, 1.0)
 
   def testStoppedAndResumedEqualsUnbroken(self):
     unbroken, broken = self._LogDir('unbroken'), self._LogDir('broken')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import tensorflow as tf
 
@@ -11,6 +12,7 @@ from lingvo_gpipe import (
   base_input,
   base_model_params,
   base_task,
+  fprop_context,
   metrics,
   nested_map,
   registry,
@@ -31,6 +33,9 @@ class Points(base_input.RandomAccessInput):
     p.Define('num_points', 100, 'Examples of one pass.')
     p.Define('points_seed', 7, 'Of the coordinates.')
     p.Define('nan_from', None, 'From this batch on, points are not a number.')
+    p.Define(
+      'pause', 0.0, 'Seconds that a batch takes, for tests that interfere.'
+    )
     return p.Set(batch_size=16)
 
   @property
@@ -44,6 +49,15 @@ class Points(base_input.RandomAccessInput):
       labels=tf.TensorSpec([n], tf.int32),
       weights=tf.TensorSpec([n], tf.float32),
     )
+
+  def Dataset(self, position=0):
+    def _Pause(batch):
+      wait = tf.numpy_function(lambda: time.sleep(pause), [], [])
+      with tf.control_dependencies([wait]):
+        return tf.nest.map_structure(tf.identity, batch)
+
+    dataset, pause = super().Dataset(position), self.params.pause
+    return dataset.map(_Pause) if pause else dataset
 
   def Examples(self, indices, seed):
     p = self.params
@@ -141,6 +155,31 @@ class Named(Tiny):
   def Task(self):
     p = super().Task()
     p.decoder = Namer.Params()
+    return p
+
+
+class Bursts(test_cells.Linear):
+  """Not finite in micro-batch 2: outputs in steps 5, 6, gradients from 9 on."""
+
+  def FProp(self, theta, inputs):
+    context = fprop_context.Current()
+    here = tf.equal(context.micro_batch, 2)
+    step = tf.cast(context.global_step, tf.int64)
+    x = super().FProp(theta, inputs)
+    x += tf.where(here & ((step == 4) | (step == 5)), float('inf'), 0.0)
+    zero = x - tf.stop_gradient(x)
+    return x * tf.sqrt(tf.where(here & (step >= 8), 1e-30 * zero, 1.0)) + x
+
+
+@registry.RegisterSingleTaskModel
+class Bursting(Tiny):
+  """Tiny with a cell that is not always finite."""
+
+  def Task(self):
+    p = super().Task()
+    p.net.cells[2] = Bursts.Params().Set(
+      name='second', input_dim=_DIM, output_dim=_DIM
+    )
     return p
 
 

@@ -17,7 +17,8 @@ from lingvo_gpipe.jobs import flags, step_log, train_program
 _MODEL = f'{trainer_process.MODELS}.Tiny'
 _OVERRIDE = (
   'train.ema.decay=0.9; eval.interval_steps=10; train.save_interval_steps=8; '
-  'train.log_interval_steps=4'
+  # Tests kill workers milliseconds after a step that is saved.
+  'train.log_interval_steps=4; train.save_in_background=False'
 )
 
 
@@ -49,6 +50,24 @@ class TrainerWorkersTest(absltest.TestCase):
     with contextlib.redirect_stdout(self.stdout):
       status = trainer.Run(options)
     return status, self.stdout.getvalue().splitlines()
+
+  def _RunOnWorkers(self, logdir, *args):
+    """Lines of stdout of a whole run, in a process of its own.
+
+    To be the client of several clusters, one after the other, is not for the
+    trainer.
+    """
+    process = trainer_process.Start(
+      f'--model={_MODEL}',
+      f'--logdir={logdir}',
+      f'--model_params_override={_OVERRIDE}',
+      '--local_workers=2',
+      *args,
+    )
+    self.addCleanup(process.kill)
+    stdout, stderr = process.communicate()
+    self.assertEqual(process.returncode, 0, stderr)
+    return stdout.splitlines()
 
   def _Log(self, logdir):
     return step_log.Read(os.path.join(logdir, 'train', 'metrics.jsonl'))
@@ -88,8 +107,7 @@ class TrainerWorkersTest(absltest.TestCase):
     self.assertLen(_Pids(lines), 2)
     self.assertFalse(any(map(_IsRunning, _Pids(lines))))
 
-    status, lines = self._Run(broken, local_workers=2)
-    self.assertEqual(status, 0)
+    lines = self._RunOnWorkers(broken)
     # The dev evaluation of step 20 was the best one, so it was saved.
     self.assertIn(f'restored {broken}/train/ckpt-00000020', lines)
     self.assertFalse(any(map(_IsRunning, _Pids(lines))))
@@ -109,10 +127,7 @@ class TrainerWorkersTest(absltest.TestCase):
 
   def testTheFirstStepsAreReportedAndDrawn(self):
     logdir = self.create_tempdir().full_path
-    status, lines = self._Run(
-      logdir, local_workers=2, timeline=True, max_steps=8
-    )
-    self.assertEqual(status, 0)
+    lines = self._RunOnWorkers(logdir, '--timeline', '--max_steps=8')
     text = '\n'.join(lines)
     self.assertRegex(text, r'Bubble: measured [\d.]+%, predicted [\d.]+%')
     with open(os.path.join(logdir, 'step_report.json')) as f:
@@ -122,6 +137,12 @@ class TrainerWorkersTest(absltest.TestCase):
       events = json.load(f)['events']
     # Forward and backward of each micro-batch, and some recomputation.
     self.assertGreaterEqual(len(events), 4)
+    devices = step_log.Read(os.path.join(logdir, 'train', 'devices.jsonl'))
+    for record in (devices[3], devices[7]):
+      self.assertBetween(record['bubble'], 0.0, 1.0)
+      for name in ('trainer', 'worker_0', 'worker_1'):
+        # TensorFlow itself takes more than 100 MiB.
+        self.assertBetween(record[f'memory_mib/{name}'], 100, 20000)
     for name in ('timeline.png', 'timeline_trace.json'):
       self.assertGreater(os.path.getsize(os.path.join(logdir, name)), 1000)
 

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from lingvo_gpipe import nested_map
+from lingvo_gpipe import child_process, nested_map
 from lingvo_gpipe.config import text_values
 
 NestedMap = nested_map.NestedMap
@@ -254,7 +254,7 @@ class ImportTest(absltest.TestCase):
       'params_override.ApplyOverride(p, "a=[2]")\n'
       'sys.exit("tensorflow" in sys.modules)\n'
     )
-    environment = {'PYTHONPATH': ':'.join(filter(None, sys.path))}
+    environment = {'PYTHONPATH': child_process.PythonPath()}
     result = subprocess.run(
       [sys.executable, '-c', code], env=environment, check=False
     )

@@ -1,6 +1,7 @@
 """Which cell failed: from the name of an operation to cell and partition.
 
-Stages name their operations partition_<k>/<cell>/...; whatever graph they end
+Stages name their operations partition_<k>/<cell>/..., in further replicas of
+the pipeline replica_<r>/partition_<k>/<cell>/...; whatever graph they end
 up in, and on whatever device or machine they run, TensorFlow's error tells the
 operation's name.
 """
@@ -16,7 +17,7 @@ import tensorflow as tf
 from lingvo_gpipe import base_layer
 from lingvo_gpipe.gpipe import stage as stage_lib
 
-_SCOPE = re.compile(r'partition_(\d+)(?:_\d+)?/([^/\s}]+)/')
+_SCOPE = re.compile(r'(?:replica_(\d+)/)?partition_(\d+)(?:_\d+)?/([^/\s}]+)/')
 
 
 def FailedCell(
@@ -26,17 +27,17 @@ def FailedCell(
 
   Args:
     error: of TensorFlow's runtime.
-    stages: of the pipeline.
+    stages: of all replicas of the pipeline.
 
   Returns:
     (stage, index of the cell in the whole list, cell), or None.
   """
-  for number, name in _SCOPE.findall(str(error)):
-    if int(number) < len(stages):
-      stage = stages[int(number)]
-      for i, cell in enumerate(stage.cells):
-        if ScopeName(cell) == name:
-          return stage, stage.first_cell + i, cell
+  by_number = {(stage.replica, stage.index): stage for stage in stages}
+  for replica, number, name in _SCOPE.findall(str(error)):
+    stage = by_number.get((int(replica or 0), int(number)))
+    for i, cell in enumerate(stage.cells if stage else ()):
+      if ScopeName(cell) == name:
+        return stage, stage.first_cell + i, cell
   return None
 
 
@@ -53,9 +54,6 @@ def Named(stages: Sequence[stage_lib.Stage]) -> Iterator[None]:
   except tf.errors.OpError as e:
     found = FailedCell(e, stages)
     if found is not None and not getattr(e, '__notes__', None):
-      stage, index, cell = found
-      e.add_note(
-        f'in cell {index} ({cell.path}, {type(cell).__name__}) of partition '
-        f'{stage.index} on {stage.device or "the default device"}'
-      )
+      stage, index, unused_cell = found
+      e.add_note(f'in {stage.Describe(index)}')
     raise

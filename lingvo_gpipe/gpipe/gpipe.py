@@ -10,13 +10,15 @@
 Huang et al., GPipe: Efficient Training of Giant Neural Networks using Pipeline
 Parallelism (arXiv 1811.06965). Loss and gradients are those of the same cells
 run one after the other, whatever K is; M matters only where a cell looks at its
-micro-batch as a whole (batch norm) or draws random numbers (dropout).
+micro-batch as a whole (batch norm) or draws random numbers (dropout). R
+replicas of the pipeline may share a mini-batch (replicas.py).
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -25,22 +27,25 @@ from lingvo_gpipe import (
   base_layer,
   fprop_context,
   hyperparams,
-  metrics,
   nested_map,
 )
 from lingvo_gpipe.gpipe import (
   cost,
+  division,
   failure,
+  feeding,
   forward_loop,
   gpipe_params,
   loop,
+  loop_data,
   loop_table,
   micro_batch,
-  ordering,
   partition,
   placement,
   plan_search,
   profile_cells,
+  reduction,
+  replicas,
   schedule,
   schedule_table,
   shared_weights,
@@ -85,14 +90,21 @@ class GPipe(base_layer.BaseLayer):
         '(BATCH_FIELDS), nor example_weights (WEIGHS_EXAMPLES)'
       )
     skip_connections.Check(self.cells)
+    self.feeding = feeding.Feeding(
+      self.path, self.cells, p.input_field, p.weights_field, self.fprop_dtype
+    )
     self._lenders = shared_weights.Find(self.cells)
-    self._traced: dict[str, list[stage_functions.StageFunctions]] = {}
+    self._traced: dict[str, list[list[stage_functions.StageFunctions]]] = {}
     self._cell_times: list[partition.CellTime] = []
     self._plan: plan_lib.PipelinePlan | None = None
 
   @property
   def num_devices(self) -> int:
-    """How many devices the partitions are put on."""
+    """How many devices the partitions of all replicas are put on."""
+    return self.params.num_replicas * self._devices_per_replica
+
+  @property
+  def _devices_per_replica(self) -> int:
     return self.num_partitions // self.params.num_chunks
 
   @property
@@ -115,8 +127,8 @@ class GPipe(base_layer.BaseLayer):
     Args:
       batch_spec: NestedMap of TensorSpecs (or tensors) of the mini-batch,
         [batch, ...].
-      devices: one for each partition (for each K, where num_chunks is set);
-        None takes this process's logical devices.
+      devices: one for each partition (for each K, where num_chunks is set),
+        replica after replica; None takes this process's logical devices.
       state_bytes: of each cell, what training adds to its variables (the
         optimizer's slots, averages), for the count of memory; None: nothing.
 
@@ -135,18 +147,21 @@ class GPipe(base_layer.BaseLayer):
       )
     p = self.params
     batch_spec = micro_batch.Specs(NestedMap(batch_spec))
-    batch_size = micro_batch.BatchSize(batch_spec)
-    num_micro_batches = self._NumMicroBatches(batch_size)
-    micro_spec = micro_batch.MicroSpecs(batch_spec, num_micro_batches)
+    divided = self.Divide(batch_spec)
+    micro_spec = divided.MicroSpecs(batch_spec)
     shared = shared_weights.Specs(self._lenders, self.cells)
     costs = cost.CountCells(
-      self.cells, self._Inputs(micro_spec), micro_spec, shared
+      self.cells, self.feeding.Inputs(micro_spec), micro_spec, shared
     )
     if devices is None:
       devices = placement.LocalDevices(
-        self.num_partitions, partitions_per_device=p.num_chunks
+        self.num_partitions,
+        partitions_per_device=p.num_chunks,
+        num_replicas=p.num_replicas,
       )
-    devices = placement.CheckDevices(devices, self.num_partitions, p.num_chunks)
+    replica_devices = placement.ReplicaDevices(
+      devices, p.num_replicas, self.num_partitions, p.num_chunks
+    )
     self._cell_times = [
       partition.CellTime(c.forward_flops, c.backward_flops) for c in costs
     ]
@@ -154,7 +169,11 @@ class GPipe(base_layer.BaseLayer):
     if p.profile_cells:
       counted = self._cell_times
       self._cell_times = profile_cells.Measure(
-        self.cells, self.FromInputs(micro_spec), micro_spec, shared, devices[0]
+        self.cells,
+        self.feeding.FirstSpecs(micro_spec),
+        micro_spec,
+        shared,
+        replica_devices[0][0],
       )
       # To seconds, by what the device is capable of: its fastest cell.
       transfer_cost *= min(
@@ -165,11 +184,11 @@ class GPipe(base_layer.BaseLayer):
       costs,
       num_partitions=self.num_partitions,
       splits=p.splits,
-      devices=devices,
+      replica_devices=replica_devices,
       schedule=p.schedule,
-      num_devices=self.num_devices,
-      num_micro_batches=num_micro_batches,
-      micro_batch_size=micro_batch.Size(batch_size, num_micro_batches),
+      num_devices=self._devices_per_replica,
+      num_micro_batches=divided.num_micro_batches,
+      micro_batch_size=divided.micro_batch_size,
       rematerialize=p.rematerialize,
       demands=plan_search.Demands(
         balance=p.balance,
@@ -202,59 +221,70 @@ class GPipe(base_layer.BaseLayer):
     """
     return list(self._cell_times)
 
-  def _NumMicroBatches(self, batch_size: int) -> int:
+  def Divide(self, batch: NestedMap) -> division.Division:
+    """How training divides a mini-batch.
+
+    Args:
+      batch: NestedMap of tensors or TensorSpecs [batch, ...].
+
+    Returns:
+      The Division among replicas and micro-batches.
+    """
     p = self.params
-    return num_micro_batches_lib.ChooseNumMicroBatches(
+    batch_size = micro_batch.BatchSize(batch)
+    num_micro_batches = num_micro_batches_lib.ChooseNumMicroBatches(
       batch_size,
       self.num_partitions,
       num_micro_batches=p.num_micro_batches,
       micro_batch_size=p.micro_batch_size,
+      num_replicas=p.num_replicas,
       padded=p.pad_batches,
     )
+    return division.Division(batch_size, p.num_replicas, num_micro_batches)
 
-  def _Inputs(self, batch: NestedMap) -> Any:
-    name = self.params.input_field
-    if name not in batch:
-      raise ValueError(
-        f'{self.path}: the batch has no field {name!r} for the first cell; it '
-        f'has {sorted(batch)} (param "input_field")'
-      )
-    return tf.nest.map_structure(self._ToFPropDtype, batch[name])
+  def Stages(self, replica: int = 0) -> list[stage_lib.Stage]:
+    """The partitions of the plan: cells and devices.
 
-  def FromInputs(self, micro_spec: NestedMap) -> stage_lib.OnTheWay:
-    """The specs that the first stage receives."""
-    return stage_lib.OnTheWay(stage_lib.Carried(self._Inputs(micro_spec), {}))
+    Args:
+      replica: which one's devices; replica 0 is the one that evaluates.
 
-  def _ToFPropDtype(self, x: Any) -> Any:
-    """Floating data, or its spec, in the dtype of the computation."""
-    if x is None or not x.dtype.is_floating:
-      return x
-    if isinstance(x, tf.TensorSpec):
-      return tf.TensorSpec(x.shape, self.fprop_dtype)
-    return tf.cast(x, self.fprop_dtype)
-
-  def _CheckBatchFields(self, batch: NestedMap) -> None:
-    for cell in self.cells:
-      missing = sorted(set(cell.BATCH_FIELDS) - set(batch))
-      if missing:
-        raise ValueError(
-          f'{cell.path} asks for the batch fields {", ".join(missing)} '
-          f'(BATCH_FIELDS), but the batch has {", ".join(sorted(batch))}'
-        )
-
-  def Stages(self) -> list[stage_lib.Stage]:
-    """The partitions of the plan: cells and devices."""
+    Returns:
+      The stages.
+    """
+    devices = self.plan.replica_devices[replica]
     return [
-      stage_lib.Stage(k, s.start, tuple(self.cells[s.start : s.end]), s.device)
-      for k, s in enumerate(self.plan.stages)
+      stage_lib.Stage(
+        k,
+        s.start,
+        tuple(self.cells[s.start : s.end]),
+        device,
+        replica=replica,
+      )
+      for k, (s, device) in enumerate(
+        zip(self.plan.stages, devices, strict=True)
+      )
     ]
 
-  def InstantiateVariables(self) -> None:
-    """Creates every cell's variables on the device of its partition."""
-    for stage in self.Stages():
+  def _AllStages(self) -> list[stage_lib.Stage]:
+    """The stages of all replicas."""
+    return [s for r in range(self.params.num_replicas) for s in self.Stages(r)]
+
+  def InstantiateVariables(
+    self, devices: Mapping[str, str] | None = None
+  ) -> None:
+    """Creates every cell's variables on a device of its partition.
+
+    Args:
+      devices: not used; the plan tells them.
+    """
+    del devices
+    for k, stage in enumerate(self.Stages()):
+      of_stage = replicas.VariableDevices(
+        stage, [of_replica[k] for of_replica in self.plan.replica_devices]
+      )
       with tf.device(stage.device):
         for cell in stage.cells:
-          cell.InstantiateVariables()
+          cell.InstantiateVariables(of_stage)
     self._vars = NestedMap(cells=[cell.vars for cell in self.cells])
 
   # Computing.
@@ -264,7 +294,8 @@ class GPipe(base_layer.BaseLayer):
     """The forward pipeline: evaluation and prediction.
 
     The batch may have another size than the one planned for; it is then split
-    into the number of micro-batches nearest to the planned one.
+    into the number of micro-batches nearest to the planned one. Replica 0 runs
+    it all, with micro-batches of about the size of those of training.
 
     Args:
       theta: values of the variables.
@@ -282,30 +313,29 @@ class GPipe(base_layer.BaseLayer):
         'FPropContext(do_eval=True)'
       )
     batch = NestedMap(batch)
-    self._CheckBatchFields(batch)
+    self.feeding.CheckFields(batch)
     stages = self.Stages()
+    batch_size = micro_batch.BatchSize(batch)
     num_micro_batches = num_micro_batches_lib.NearestNumMicroBatches(
-      micro_batch.BatchSize(batch), self.plan.num_micro_batches
+      batch_size, self.params.num_replicas * self.plan.num_micro_batches
     )
-    micro_spec = micro_batch.MicroSpecs(
-      micro_batch.Specs(batch), num_micro_batches
-    )
-    on_the_way = self.FromInputs(micro_spec)
+    divided = division.Division(batch_size, 1, num_micro_batches)
+    micro_spec = divided.MicroSpecs(batch)
+    on_the_way = self.feeding.FirstSpecs(micro_spec)
     shared = shared_weights.Specs(self._lenders, self.cells)
     for stage in stages:
       traced = stage.Trace(
         on_the_way.Receive(stage), micro_spec, do_eval=True, shared=shared
       )
       on_the_way.Send(traced.carried)
-    split = micro_batch.Split(batch, num_micro_batches)
     return forward_loop.Run(
       stages,
       [
         shared_weights.ThetaOf(stage, theta.cells, self._lenders)
         for stage in stages
       ],
-      [_Fields(stage, split) for stage in stages],
-      self._FirstInputs(stages[0], split),
+      [self.feeding.Fields(stage, divided, batch) for stage in stages],
+      self.feeding.FirstInputs(stages[0], divided, batch),
       num_micro_batches,
       spec=on_the_way.carried.outputs,
       global_step=context.global_step,
@@ -313,39 +343,29 @@ class GPipe(base_layer.BaseLayer):
 
   def NamedFailures(self) -> contextlib.AbstractContextManager:
     """Within it, an error at run time gains a note that names the cell."""
-    return failure.Named(self.Stages())
-
-  def _FirstInputs(self, stage: stage_lib.Stage, split: NestedMap) -> Any:
-    with tf.device(stage.device):
-      return ordering.Identity(self._Inputs(split))
+    return failure.Named(self._AllStages())
 
   def _StageFunctions(
     self, micro_spec: NestedMap, padded_from: tuple[int, int] | None
-  ) -> list[stage_functions.StageFunctions]:
-    """Traces every stage's passes, once for each kind of micro-batch."""
+  ) -> list[list[stage_functions.StageFunctions]]:
+    """Traces each replica's passes, once for each kind of micro-batch."""
     key = repr((micro_spec, padded_from))
     if key not in self._traced:
       self._CheckNumShapes(micro_spec)
-      functions = []
-      on_the_way = self.FromInputs(micro_spec)
-      shared = shared_weights.Specs(self._lenders, self.cells)
-      stages = self.Stages()
-      jit_compile = gpipe_params.JitCompile(self.params)
-      for k, (stage, planned) in enumerate(
-        zip(stages, self.plan.stages, strict=True)
-      ):
-        traced = stage_functions.StageFunctions(
-          dataclasses.replace(stage, padded_from=padded_from),
-          on_the_way.Receive(stage),
+      self._traced[key] = [
+        stage_functions.TraceAll(
+          [
+            dataclasses.replace(stage, padded_from=padded_from)
+            for stage in self.Stages(replica)
+          ],
+          self.feeding.FirstSpecs(micro_spec),
           micro_spec,
-          policy=planned.rematerialize,
-          num_stages=len(stages),
-          shared=shared,
-          jit_compile=jit_compile[k],
+          policies=[planned.rematerialize for planned in self.plan.stages],
+          shared=shared_weights.Specs(self._lenders, self.cells),
+          jit_compile=gpipe_params.JitCompile(self.params),
         )
-        functions.append(traced)
-        on_the_way.Send(traced.spec.carried)
-      self._traced[key] = functions
+        for replica in range(self.params.num_replicas)
+      ]
     return self._traced[key]
 
   def _CheckNumShapes(self, micro_spec: NestedMap) -> None:
@@ -357,20 +377,6 @@ class GPipe(base_layer.BaseLayer):
         f'shapes, and now in another one, {micro_spec}; pad sequences to fewer '
         'lengths (buckets), or raise max_batch_shapes'
       )
-
-  def _WeighPadding(
-    self, split: NestedMap, padded_from: tuple[int, int]
-  ) -> None:
-    """Sets the weights of rows that only fill up to zero."""
-    name = self.params.weights_field
-    if name not in split:
-      return
-    weights = split[name]
-    mask = micro_batch.Mask(
-      *padded_from, tf.range(padded_from[1]), weights.dtype
-    )
-    ones = [1] * (weights.shape.rank - 2)
-    split[name] = weights * tf.reshape(mask, [*mask.shape, *ones])
 
   @tf.autograph.experimental.do_not_convert
   def ComputeGradients(self, batch: NestedMap, global_step: Any) -> NestedMap:
@@ -392,76 +398,63 @@ class GPipe(base_layer.BaseLayer):
         statistics: for ApplyStatistics.
         aux_losses: {name: scalar}, their shares of the objective.
         cell_metrics: {name: WeightedSum} that cells report (AddMetric).
-        times: see loop.LoopResult.
+        times: of replica 0, see loop_data.LoopResult.
     """
     batch = NestedMap(batch)
-    self._CheckBatchFields(batch)
-    batch_size = micro_batch.BatchSize(batch)
-    num_micro_batches = self._NumMicroBatches(batch_size)
-    split = micro_batch.Split(batch, num_micro_batches)
-    padded_from = None
-    if batch_size % num_micro_batches:
-      padded_from = batch_size, num_micro_batches
-      self._WeighPadding(split, padded_from)
-    functions = self._StageFunctions(
-      micro_batch.MicroSpecs(micro_batch.Specs(batch), num_micro_batches),
-      padded_from,
+    self.feeding.CheckFields(batch)
+    divided = self.Divide(batch)
+    pipelines = self._StageFunctions(
+      divided.MicroSpecs(batch), divided.padded_from
     )
-    stages = [traced.stage for traced in functions]
-    theta, data = self.theta, []
-    for stage in stages:
+    theta = self.theta
+    loops = [
+      self._Loop(
+        functions, divided, divided.Rows(batch, r), theta.cells, global_step
+      )
+      for r, functions in enumerate(pipelines)
+    ]
+    with self.NamedFailures():
+      results = loop.RunTogether(loops)
+    return reduction.Reduce(pipelines, results, self.vars.cells, self._lenders)
+
+  def _Loop(
+    self,
+    functions: list[stage_functions.StageFunctions],
+    divided: division.Division,
+    rows: NestedMap,
+    theta: list[NestedMap],
+    global_step: Any,
+  ) -> loop.TrainingLoop:
+    """The micro-batch loop of one replica, on its rows."""
+    data = []
+    for traced in functions:
+      stage = traced.stage
       with tf.device(stage.device):
         data.append(
-          loop.StageData(
-            theta=shared_weights.ThetaOf(stage, theta.cells, self._lenders),
+          loop_data.StageData(
+            theta=shared_weights.ThetaOf(stage, theta, self._lenders),
             gradients=shared_weights.GradientSpecs(
               stage, self.cells, self._lenders
             ),
-            batch=_Fields(stage, split),
+            batch=self.feeding.Fields(stage, divided, rows),
             global_step=tf.identity(tf.cast(global_step, tf.int64)),
+            first_micro_batch=stage.replica * divided.num_micro_batches,
           )
         )
-    training_loop = loop.TrainingLoop(
+    return loop.TrainingLoop(
       functions,
       data,
-      self._FirstInputs(stages[0], split),
-      loop_table.MakeLoopTable(self._Schedule(num_micro_batches)),
+      self.feeding.FirstInputs(functions[0].stage, divided, rows),
+      loop_table.MakeLoopTable(self._Schedule(divided.num_micro_batches)),
     )
-    with failure.Named(stages):
-      result = training_loop.Run()
-
-    reported = {'statistics': {}, 'aux_losses': {}, 'metrics': {}}
-    for reports in result.reports:
-      for kind, merged in reported.items():
-        merged.update(reports[kind])
-    sums = result.reports[-1].outputs
-    with tf.device(stages[-1].device):
-      weight = sums.loss.weight
-      total = sums.loss.total
-      for aux_loss in reported['aux_losses'].values():
-        total += tf.cast(aux_loss, total.dtype)
-      scale = tf.math.divide_no_nan(tf.ones_like(weight), weight)
-      return NestedMap(
-        loss=total * scale,
-        metrics=sums,
-        grads=NestedMap(
-          cells=shared_weights.GradientTree(
-            stages, result.gradients, self._lenders, scale
-          )
-        ),
-        statistics=reported['statistics'],
-        aux_losses={
-          name: metrics.WeightedSum(value, tf.cast(weight, value.dtype)).Mean()
-          for name, value in reported['aux_losses'].items()
-        },
-        cell_metrics=reported['metrics'],
-        times=result.times,
-      )
 
   def _Schedule(self, num_micro_batches: int) -> schedule_table.Schedule:
     p = self.params
     return schedule.MakeSchedule(
-      p.schedule, self.num_partitions, num_micro_batches, self.num_devices
+      p.schedule,
+      self.num_partitions,
+      num_micro_batches,
+      self._devices_per_replica,
     )
 
   def ApplyStatistics(self, statistics: dict[str, NestedMap]) -> None:
@@ -476,11 +469,3 @@ class GPipe(base_layer.BaseLayer):
           for layer in cell.Descendants():
             if layer.path in statistics:
               layer.ApplyStatistics(statistics[layer.path])
-
-
-def _Fields(stage: stage_lib.Stage, split: NestedMap) -> NestedMap:
-  """The batch fields of a stage, on its device."""
-  with tf.device(stage.device):
-    return NestedMap(
-      {name: ordering.Identity(split[name]) for name in stage.batch_fields}
-    )

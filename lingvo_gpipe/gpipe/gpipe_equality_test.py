@@ -146,14 +146,7 @@ class GPipeEqualityTest(parameterized.TestCase, tf.test.TestCase):
     self._Compare(k, m, dtype=tf.float64, tolerance=1e-10, wrap=_Eagerly)
 
   def testEveryCutScheduleAndPolicyGivesTheSameBits(self):
-    # The graph optimizer rewrites sums, which changes last bits.
-    tf.config.optimizer.set_experimental_options(
-      {'disable_meta_optimizer': True}
-    )
-    self.addCleanup(
-      tf.config.optimizer.set_experimental_options,
-      {'disable_meta_optimizer': False},
-    )
+    self.enter_context(test_cells.NoGraphOptimizer())
     batch = test_cells.Batch(dtype=tf.float32)
     finals = []
     for k, schedule, rematerialize in (

@@ -11,6 +11,13 @@ def Define(p: hyperparams.InstantiableParams) -> None:
   p.Define('cells', [], 'Params of the cells, from the first to the last.')
   p.Define('num_partitions', 1, 'K, how many parts the cells are cut into.')
   p.Define(
+    'num_replicas',
+    1,
+    'R, how many replicas of the pipeline share a mini-batch, each on devices '
+    'of its own. Their gradients are summed: results are those of one '
+    'pipeline with R x M micro-batches.',
+  )
+  p.Define(
     'splits',
     None,
     'The cut by hand: number of cells of each partition, or names of the '
@@ -19,8 +26,9 @@ def Define(p: hyperparams.InstantiableParams) -> None:
   p.Define(
     'num_micro_batches',
     None,
-    'M, how many micro-batches a mini-batch is split into. None: 4K as the '
-    "paper advises, or what is nearest and divides the mini-batch's size.",
+    'M, how many micro-batches a mini-batch, or the part of it that a replica '
+    'has, is split into. None: 4K as the paper advises, or what is nearest and '
+    "divides the mini-batch's size.",
   )
   p.Define(
     'micro_batch_size',
@@ -143,6 +151,11 @@ def Check(p: hyperparams.Params, path: str) -> None:
     raise ValueError(
       f'{path}: num_chunks={p.num_chunks} needs schedule="interleaved", '
       f'not {p.schedule!r}'
+    )
+  if p.num_replicas < 1:
+    raise ValueError(
+      f'{path}: num_replicas={p.num_replicas} (--worker_replicas) must be 1 or '
+      'more'
     )
   if p.num_chunks < 1:
     raise ValueError(f'{path}: num_chunks={p.num_chunks} must be 1 or more')

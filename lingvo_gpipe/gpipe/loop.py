@@ -28,66 +28,27 @@ results are equal to the last bit.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from lingvo_gpipe import nested_map, weights
 from lingvo_gpipe.gpipe import (
+  loop_data,
+  loop_edges,
   loop_table,
   micro_batch,
   ordering,
   ring,
-  segment,
   stage_functions,
 )
 from lingvo_gpipe.gpipe import stage as stage_lib
 
 NestedMap = nested_map.NestedMap
 Nest = Any
-
-
-@dataclasses.dataclass(frozen=True)
-class StageData:
-  """What one stage reads in every iteration, on its device.
-
-  Attributes:
-    theta: its weights, read once, before the loop.
-    gradients: TensorSpecs of the sums of gradients, of the trainable leaves of
-      theta in flat order, the shared ones last.
-    batch: the fields its cells ask for, [num_micro_batches, micro_batch, ...].
-    global_step: int64 scalar.
-  """
-
-  theta: stage_lib.Theta
-  gradients: list[tf.TensorSpec]
-  batch: NestedMap
-  global_step: tf.Tensor
-
-
-class LoopResult(NamedTuple):
-  """What the loop makes of a mini-batch.
-
-  Attributes:
-    gradients: for each partition sums of the specs `StageData.gradients`, on
-      its device.
-    reports: for each partition the sums of what its cells report, a NestedMap
-      of statistics, aux_losses, metrics; of the last one also `outputs`, the
-      pipeline's WeightedSums.
-    times: for each partition float64 [num_micro_batches, 7], when it ran, in
-      seconds since the epoch by its device's clock: start and end of the
-      forward pass, of the recomputation, of the backward pass; and when the
-      gradients for other partitions left, which is before that end: the last
-      gradients of weights are summed after it.
-  """
-
-  gradients: list[list[tf.Tensor]]
-  reports: list[NestedMap]
-  times: list[tf.Tensor]
 
 
 # What a slot may change of the loop's state.
@@ -101,14 +62,6 @@ _LAST_PARTS = (
   'backward_times',
   'busy_until',
 )
-
-
-class _Edge(NamedTuple):
-  """Outputs (name None) or a skip connection, from stage to stage."""
-
-  name: str | None
-  source: int
-  target: int
 
 
 def _Zeros(spec: Nest) -> Nest:
@@ -154,7 +107,7 @@ class TrainingLoop:
   def __init__(
     self,
     functions: list[stage_functions.StageFunctions],
-    data: list[StageData],
+    data: list[loop_data.StageData],
     inputs: Nest,
     table: loop_table.LoopTable,
   ):
@@ -163,41 +116,15 @@ class TrainingLoop:
     self._inputs = inputs
     self._table = table
     self._num_stages = len(functions)
-    self._edges = _Edges(functions)
+    self._edges = loop_edges.Edges(functions, table)
     self._devices = sorted({f.stage.device for f in functions})
-    self._MakeRings()
+    self._kept_rings = [
+      ring.Ring(self._Device(k), table.Kept(k), f.kept)
+      for k, f in enumerate(functions[:-1])
+    ]
 
   def _Device(self, k: int) -> str:
     return self._functions[k].stage.device
-
-  def _Spec(self, edge: _Edge) -> Nest:
-    """TensorSpecs of what travels along an edge."""
-    return self._functions[edge.source].spec.carried.Part(edge.name)
-
-  def _MakeRings(self) -> None:
-    table = self._table
-    self._activation_rings, self._gradient_rings = [], []
-    for edge in self._edges:
-      specs = micro_batch.Flatten(self._Spec(edge))[0]
-      until_backward = self._functions[edge.target].backward_reads_received
-      self._activation_rings.append(
-        ring.Ring(
-          self._Device(edge.target),
-          table.Activations(edge.source, edge.target, until_backward),
-          specs,
-        )
-      )
-      self._gradient_rings.append(
-        ring.Ring(
-          self._Device(edge.source),
-          table.Gradients(edge.source, edge.target),
-          segment.Floats(specs),
-        )
-      )
-    self._kept_rings = [
-      ring.Ring(self._Device(k), table.Kept(k), functions.kept)
-      for k, functions in enumerate(self._functions[:-1])
-    ]
 
   # The state of the loop.
 
@@ -214,16 +141,7 @@ class TrainingLoop:
     state.forward_times = self._Times(2)
     state.backward_times = self._Times(5)
     state.kept = [x.Create() for x in self._kept_rings]
-    state.activations = [x.Create() for x in self._activation_rings]
-    state.gradients = [x.Create() for x in self._gradient_rings]
-    state.sending, state.returning = [], []
-    for edge, forth, back in zip(
-      self._edges, self._activation_rings, self._gradient_rings, strict=True
-    ):
-      with tf.device(self._Device(edge.target)):
-        state.sending.append([ring.Nothing(spec) for spec in forth.specs])
-      with tf.device(self._Device(edge.source)):
-        state.returning.append([ring.Nothing(spec) for spec in back.specs])
+    self._edges.Start(state)
     return state
 
   def _Times(self, size: int) -> list[tf.TensorArray]:
@@ -248,18 +166,13 @@ class TrainingLoop:
       metrics=outputs.metrics,
     )
     if k == self._num_stages - 1:
-      reports.outputs = Metrics(outputs.carried.outputs)
+      reports.outputs = loop_data.Metrics(outputs.carried.outputs)
     return reports
 
   # Running.
 
-  def Run(self) -> LoopResult:
-    """Runs all rows of the table."""
-    # In a function of its own: tf.function would tie iterations together to
-    # keep the clock's readings in order.
-    return LoopResult(*tf.compat.v1.wrap_function(self._Run, [])())
-
-  def _Run(self) -> LoopResult:
+  def Run(self) -> loop_data.LoopResult:
+    """Runs all rows of the table; see RunTogether."""
     state = self._Start()
     first = self._Device(0)
     # What TensorFlow itself adds to the loop stays off the client, too.
@@ -277,25 +190,13 @@ class TrainingLoop:
       forward, backward = state.forward_times[k], state.backward_times[k]
       with tf.device(self._Device(k)):
         times.append(tf.concat([forward.stack(), backward.stack()], 1))
-    return LoopResult(state.sums, state.reports, times)
+    return loop_data.LoopResult(state.sums, state.reports, times)
 
   def _Row(self, state: NestedMap) -> NestedMap:
     """One iteration."""
     arrived_before = state.activations
     state = _Copy(state)
-    for e, edge in enumerate(self._edges):
-      source, target = self._Device(edge.source), self._Device(edge.target)
-      forth, back = self._activation_rings[e], self._gradient_rings[e]
-      state.activations[e] = forth.Receive(
-        state.activations[e], state.row[target], state.sending[e]
-      )
-      state.gradients[e] = back.Receive(
-        state.gradients[e], state.row[source], state.returning[e]
-      )
-      with tf.device(source):
-        state.sending[e] = [ring.Empty(spec) for spec in forth.specs]
-      with tf.device(target):
-        state.returning[e] = [ring.Empty(spec) for spec in back.specs]
+    self._edges.Receive(state)
     last = self._num_stages - 1
     forward, backward = self._table.forward, self._table.backward
     for k in range(last):
@@ -305,11 +206,7 @@ class TrainingLoop:
       run = functools.partial(self._Backward, arrived_before)
       self._Slot(k, backward[:, k], state, _BACKWARD_PARTS, run)
     self._Slot(last, forward[:, last], state, _LAST_PARTS, self._Both)
-    for e, edge in enumerate(self._edges):
-      with tf.device(self._Device(edge.target)):
-        state.sending[e] = ordering.Identity(state.sending[e])
-      with tf.device(self._Device(edge.source)):
-        state.returning[e] = ordering.Identity(state.returning[e])
+    self._edges.Cross(state)
     for device in self._devices:
       with tf.device(device):
         state.row[device] += 1
@@ -335,10 +232,8 @@ class TrainingLoop:
     device = self._Device(k)
     keys = {
       'busy_until': [device],
-      'sending': [e for e, edge in enumerate(self._edges) if edge.source == k],
-      'returning': [
-        e for e, edge in enumerate(self._edges) if edge.target == k
-      ],
+      'sending': self._edges.From(k),
+      'returning': self._edges.To(k),
     }
 
     def _Parts(of: NestedMap) -> list[list[Any]]:
@@ -374,27 +269,15 @@ class TrainingLoop:
       index = tf.identity(index)
       received = None
       if with_received:
-        received = self._Received(k, index, activations)
-      shared = [data.global_step, tf.cast(index, tf.int64)]
+        received = self._edges.Received(k, index, activations, self._inputs)
+      counted = tf.cast(index, tf.int64) + data.first_micro_batch
+      shared = [data.global_step, counted]
       batch = micro_batch.At(data.batch, index)
     start = _Clock([index, *micro_batch.Flatten(received)[0]])
     # The clock is read before anything is computed, not some time among it.
     received = ordering.After([start], received)
     arguments = stage_functions.Arguments(shared, batch, received, data.theta)
     return arguments, start
-
-  def _Received(self, k: int, index: tf.Tensor, activations) -> Any:
-    outputs = micro_batch.At(self._inputs, index) if k == 0 else None
-    skips = {}
-    for e, edge in enumerate(self._edges):
-      if edge.target == k:
-        unused_leaves, pack = micro_batch.Flatten(self._Spec(edge))
-        nest = pack(self._activation_rings[e].Read(activations[e], index))
-        if edge.name is None:
-          outputs = nest
-        else:
-          skips[edge.name] = nest
-    return stage_lib.Carried(outputs, skips)
 
   def _Forward(self, k: int, index: tf.Tensor, state: NestedMap) -> None:
     """The forward pass of any stage but the last."""
@@ -406,7 +289,7 @@ class TrainingLoop:
     state.reports[k] = _Add(state.reports[k], self._Reports(k, result.outputs))
     state.kept[k] = self._kept_rings[k].Write(state.kept[k], index, result.kept)
     end = _Clock([start, *micro_batch.Flatten(result.outputs.carried)[0]])
-    self._Send(k, result.outputs, end, state)
+    self._edges.Send(k, result.outputs.carried, end, state)
     state.busy_until[device] = end
     state.forward_times[k] = state.forward_times[k].write(
       index, tf.stack([start, end])
@@ -430,11 +313,7 @@ class TrainingLoop:
     if functions.recomputes:
       residuals = functions.Recompute(arguments, kept)
       recomputed = _Clock([start, *residuals])
-    gradients = {
-      edge.name: self._gradient_rings[e].Read(state.gradients[e], index)
-      for e, edge in enumerate(self._edges)
-      if edge.source == k
-    }
+    gradients = self._edges.Gradients(k, index, state)
     arrived = [g for flat in gradients.values() for g in flat]
     begin = _Clock([recomputed, *arrived])
     gradients = {
@@ -467,18 +346,6 @@ class TrainingLoop:
       index, tf.stack([middle, middle, middle, end, left])
     )
 
-  def _Send(
-    self,
-    k: int,
-    outputs: stage_lib.StageOutputs,
-    end: tf.Tensor,
-    state: NestedMap,
-  ) -> None:
-    for e, edge in enumerate(self._edges):
-      if edge.source == k:
-        leaves = micro_batch.Flatten(outputs.carried.Part(edge.name))[0]
-        state.sending[e] = ordering.After([end], leaves)
-
   def _Return(
     self,
     k: int,
@@ -489,53 +356,28 @@ class TrainingLoop:
     """Adds and sends gradients; returns when it was through, and had sent."""
     for i, gradient in result.weights:
       state.sums[k][i] = _AddGradient(state.sums[k][i], gradient)
-    sent = []
-    for e, edge in enumerate(self._edges):
-      if edge.target == k:
-        state.returning[e] = result.received[edge.name]
-        sent += state.returning[e]
-    left = _Clock([begin, *sent])
-    for e, edge in enumerate(self._edges):
-      if edge.target == k:
-        state.returning[e] = ordering.After([left], state.returning[e])
+    left = self._edges.Return(
+      k, result.received, lambda sent: _Clock([begin, *sent]), state
+    )
     end = _Clock([left, *state.sums[k]])
     state.busy_until[self._Device(k)] = end
     return end, left
 
 
+def RunTogether(loops: Sequence[TrainingLoop]) -> list[loop_data.LoopResult]:
+  """Runs loops at the same time.
+
+  Args:
+    loops: on devices of their own, or sharing some.
+
+  Returns:
+    The result of each.
+  """
+  # In a function of its own: tf.function would tie loops and iterations
+  # together to keep the clock's readings in order.
+  run = tf.compat.v1.wrap_function(lambda: [loop.Run() for loop in loops], [])
+  return [loop_data.LoopResult(*result) for result in run()]
+
+
 def _Copy(state: NestedMap) -> NestedMap:
   return tf.nest.map_structure(lambda x: x, state)
-
-
-def _Edges(
-  functions: Sequence[stage_functions.StageFunctions],
-) -> list[_Edge]:
-  """Everything that travels between stages."""
-  edges = [_Edge(None, k, k + 1) for k in range(len(functions) - 1)]
-  source = {}
-  for k, stage in enumerate(functions):
-    for name in stage.stage.pops:
-      edges.append(_Edge(name, source[name], k))
-    for name in stage.stage.stashes:
-      source[name] = k
-  return edges
-
-
-def Metrics(outputs: Nest) -> dict[str, Any]:
-  """The WeightedSums among the last stage's outputs.
-
-  Raises:
-    ValueError: where the outputs have no names.
-  """
-  if not isinstance(outputs, dict):
-    raise ValueError(
-      'the last cell must return a NestedMap of metrics.WeightedSum to be '
-      f'trained or evaluated, not {micro_batch.Specs(outputs)}'
-    )
-  return NestedMap(
-    {
-      name: value
-      for name, value in outputs.items()
-      if all(micro_batch.IsSum(value)) and value is not None
-    }
-  )

@@ -117,21 +117,29 @@ def Size(batch_size: int, num_micro_batches: int) -> int:
   return -(-batch_size // num_micro_batches)
 
 
-def Split(batch: Nest, num_micro_batches: int) -> Nest:
+def Split(batch: Nest, num_micro_batches: int, size: int | None = None) -> Nest:
   """[batch, ...] -> [num_micro_batches, micro_batch, ...], row order kept.
 
   Where the last micro-batches are not full, the last row fills them up: values
   that a model can compute with. See Mask.
+
+  Args:
+    batch: nest of tensors and None.
+    num_micro_batches: M.
+    size: of a micro-batch; None: the smallest.
+
+  Returns:
+    The nest.
   """
 
   def _Split(x):
     if x is None:
       return None
-    size = Size(x.shape[0], num_micro_batches)
-    padding = size * num_micro_batches - x.shape[0]
+    rows = size or Size(x.shape[0], num_micro_batches)
+    padding = rows * num_micro_batches - x.shape[0]
     if padding:
       x = tf.concat([x, tf.repeat(x[-1:], padding, 0)], 0)
-    return tf.reshape(x, [num_micro_batches, size, *x.shape[1:]])
+    return tf.reshape(x, [num_micro_batches, rows, *x.shape[1:]])
 
   return tf.nest.map_structure(_Split, batch)
 

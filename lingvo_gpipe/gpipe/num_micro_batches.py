@@ -17,9 +17,13 @@ def ChooseNumMicroBatches(
   num_micro_batches: int | None = None,
   micro_batch_size: int | None = None,
   *,
+  num_replicas: int = 1,
   padded: bool = False,
 ) -> int:
   """M for mini-batches of `batch_size`.
+
+  Replicas share a mini-batch, and each splits its part into M. In what follows
+  N is that part.
 
   Without a wish it is 4 K, as the paper advises; where that does not divide the
   mini-batch, the divisor nearest to 4 K, of two equally near ones the larger
@@ -30,8 +34,9 @@ def ChooseNumMicroBatches(
     num_partitions: K.
     num_micro_batches: the wish for M, or None.
     micro_batch_size: the wish for N / M, or None.
-    padded: whether the last micro-batches may be filled up, so that a wish need
-      not divide N.
+    num_replicas: R.
+    padded: whether the last micro-batches may be filled up, so that neither R
+      nor a wish need divide the mini-batch.
 
   Returns:
     M, a divisor of N unless `padded`.
@@ -41,6 +46,20 @@ def ChooseNumMicroBatches(
   """
   if batch_size < 1:
     raise ValueError(f'a mini-batch of {batch_size} examples cannot be split')
+  whole, batch_size = batch_size, -(-batch_size // num_replicas)
+  part = f'mini-batch {batch_size}'
+  if num_replicas > 1:
+    part = (
+      f'{part} of each of num_replicas={num_replicas} (--worker_replicas; '
+      f'{whole} in all)'
+    )
+    if whole % num_replicas and not padded:
+      raise ValueError(
+        f'mini-batch {whole} is not divisible into num_replicas={num_replicas} '
+        '(--worker_replicas); set pad_batches=True, make the batch size of the '
+        f'input a multiple of {num_replicas}, or use one of '
+        f'{_Choices(whole, num_replicas)} replicas'
+      )
   for option, value in (
     ('num_micro_batches', num_micro_batches),
     ('micro_batch_size', micro_batch_size),
@@ -52,20 +71,19 @@ def ChooseNumMicroBatches(
     choices = _Choices(batch_size, value)
     if value > batch_size:
       raise ValueError(
-        f'{option}={value} is larger than the mini-batch of {batch_size}; '
-        f'use one of {choices}'
+        f'{option}={value} is larger than the {part}; use one of {choices}'
       )
     if batch_size % value and not padded:
       raise ValueError(
-        f'mini-batch {batch_size} is not divisible into {option}={value}; set '
-        f'pad_batches=True, or use one of {choices}'
+        f'{part} is not divisible into {option}={value}; set pad_batches=True, '
+        f'or use one of {choices}'
       )
   if num_micro_batches is not None and micro_batch_size is not None:
     if num_micro_batches != -(-batch_size // micro_batch_size):
       raise ValueError(
         f'num_micro_batches={num_micro_batches} of '
-        f'micro_batch_size={micro_batch_size} do not make a mini-batch of '
-        f'{batch_size}; give only one of the two'
+        f'micro_batch_size={micro_batch_size} do not make the {part}; give '
+        'only one of the two'
       )
   if num_micro_batches is not None:
     return num_micro_batches

@@ -60,12 +60,33 @@ class ChooseNumMicroBatchesTest(parameterized.TestCase):
     ({'num_micro_batches': 0}, 'num_micro_batches=0 must be 1 or more'),
     (
       {'num_micro_batches': 3, 'micro_batch_size': 5},
-      'do not make a mini-batch of 30; give only one',
+      'do not make the mini-batch 30; give only one',
     ),
   )
   def testErrors(self, wishes, message):
     with self.assertRaisesRegex(ValueError, message):
       num_micro_batches.ChooseNumMicroBatches(30, 2, **wishes)
+
+  def testReplicasShareTheMiniBatch(self):
+    choose = num_micro_batches.ChooseNumMicroBatches
+    self.assertEqual(choose(64, 2, num_replicas=2), 8)
+    self.assertEqual(choose(60, 2, num_micro_batches=5, num_replicas=4), 5)
+    self.assertEqual(choose(60, 2, micro_batch_size=5, num_replicas=4), 3)
+    self.assertEqual(
+      choose(31, 2, micro_batch_size=5, num_replicas=2, padded=True), 4
+    )
+    with self.assertRaisesRegex(
+      ValueError,
+      r'mini-batch 30 is not divisible into num_replicas=4 \(--worker_replicas'
+      r'\); set pad_batches=True, make .* multiple of 4, or use one of 1, 2, ',
+    ):
+      choose(30, 2, num_replicas=4)
+    with self.assertRaisesRegex(
+      ValueError,
+      r'mini-batch 15 of each of num_replicas=2 \(--worker_replicas; 30 in '
+      r'all\) is not divisible into num_micro_batches=2; .* 1, 3, 5, 15$',
+    ):
+      choose(30, 2, num_micro_batches=2, num_replicas=2)
 
   def testLongListOfDivisorsIsCutToTheNearest(self):
     with self.assertRaises(ValueError) as caught:

@@ -111,7 +111,7 @@ class PaddingTest(parameterized.TestCase, tf.test.TestCase):
 
   def testMoreMicroBatchesThanRows(self):
     with self.assertRaisesRegex(
-      ValueError, 'num_micro_batches=11 is larger than the mini-batch of 10'
+      ValueError, 'num_micro_batches=11 is larger than the mini-batch 10'
     ):
       _Net(test_cells.Batch(10), num_micro_batches=11, pad_batches=True)
 

@@ -6,6 +6,9 @@ the list with one string per partition.
 
 Where a schedule has several partitions on each device (interleaving), P of them
 on D = P / V devices, partition p is on device p mod D.
+
+R replicas of a pipeline take R x D devices: the first D are those of replica 0,
+the next D those of replica 1.
 """
 
 from __future__ import annotations
@@ -89,8 +92,9 @@ def LocalDevices(
   available: Sequence[str] | None = None,
   *,
   partitions_per_device: int = 1,
+  num_replicas: int = 1,
 ) -> list[str]:
-  """A device of this process for each partition.
+  """A device of this process for each partition of each replica.
 
   Logs a warning where accelerators would stay unused.
 
@@ -100,14 +104,17 @@ def LocalDevices(
       first kind of TPU, GPU, CPU of which there are enough.
     available: names of all devices; None asks TensorFlow, which initialises it.
     partitions_per_device: V.
+    num_replicas: R.
 
   Returns:
-    K device strings.
+    R x K device strings; where V > 1, the first R x D are all there are.
 
   Raises:
-    ValueError: where there are fewer devices than K / V.
+    ValueError: where there are fewer devices than R x K / V.
   """
-  num_devices = _NumDevices(num_partitions, partitions_per_device)
+  num_devices = num_replicas * _NumDevices(
+    num_partitions, partitions_per_device
+  )
   if run_locally and run_locally not in _KINDS:
     raise ValueError(
       f'run_locally={run_locally!r} (--run_locally) must be cpu, gpu or tpu'
@@ -121,7 +128,9 @@ def LocalDevices(
       warning = UnusedDevicesWarning(by_kind[kind], num_devices)
       if warning:
         logging.warning('%s', warning)
-      return RoundRobin(by_kind[kind][:num_devices], num_partitions)
+      return RoundRobin(
+        by_kind[kind][:num_devices], num_replicas * num_partitions
+      )
   found = ', '.join(f'{len(by_kind[k])} {k.upper()}' for k in kinds)
   hint = ''
   if 'cpu' in kinds:
@@ -132,10 +141,14 @@ def LocalDevices(
   each = 'a device for each partition'
   if partitions_per_device > 1:
     each = f'{num_devices} devices for {partitions_per_device} partitions each'
+  needs = f'num_partitions={num_partitions} (--worker_split_size) needs {each}'
+  if num_replicas > 1:
+    needs = (
+      f'{_Wanted(num_partitions, num_replicas)} need {num_devices} devices'
+    )
   raise ValueError(
-    f'num_partitions={num_partitions} (--worker_split_size) needs {each}, but '
-    f'this process has {found} (--run_locally={run_locally}); set it to the '
-    f'number of devices or less{hint}'
+    f'{needs}, but this process has {found} (--run_locally={run_locally}); set '
+    f'it to the number of devices or less{hint}'
   )
 
 
@@ -155,7 +168,8 @@ def UnusedDevicesWarning(devices: Sequence[str], num_used: int) -> str:
     return ''
   return (
     f'{len(unused)} of {len(devices)} devices stay idle ({", ".join(unused)}): '
-    f'num_partitions (--worker_split_size) gives work to {num_used}'
+    'num_partitions (--worker_split_size) and num_replicas '
+    f'(--worker_replicas) give work to {num_used}'
   )
 
 
@@ -177,6 +191,49 @@ def WorkerDevices(
     for task in range(num_workers)
     for index in range(devices_per_worker)
   ]
+
+
+def TpuDevices(
+  num_partitions: int,
+  num_replicas: int,
+  available: Sequence[str],
+  source: str,
+) -> list[str]:
+  """A TPU core for each partition of each replica, host after host.
+
+  Logs a warning where cores would stay unused.
+
+  Args:
+    num_partitions: K.
+    num_replicas: R.
+    available: names of all devices that there are, of any kind and in any
+      order.
+    source: where they are from, such as '--tpu=my-tpu'.
+
+  Returns:
+    R x K device strings, in the order of tasks and of the cores of each.
+
+  Raises:
+    ValueError: where there are fewer cores.
+  """
+  cores = Sorted(
+    [
+      name
+      for name in available
+      if tf.DeviceSpec.from_string(name).device_type == 'TPU'
+    ]
+  )
+  needed = num_replicas * num_partitions
+  if len(cores) < needed:
+    hosts = len({_Parse(core)._replace(index=0) for core in cores})
+    raise ValueError(
+      f'{_Wanted(num_partitions, num_replicas)} need {needed} TPU cores, but '
+      f'{source} has {len(cores)}, on {hosts} hosts; make K x R that or less'
+    )
+  warning = UnusedDevicesWarning(cores, needed)
+  if warning:
+    logging.warning('%s', warning)
+  return cores[:needed]
 
 
 def CheckDevices(
@@ -210,6 +267,63 @@ def CheckDevices(
     )
   used = [str(_Parse(device)) for device in devices[:num_devices]]
   return RoundRobin(used, num_partitions)
+
+
+def ReplicaDevices(
+  devices: Sequence[str],
+  num_replicas: int,
+  num_partitions: int,
+  partitions_per_device: int = 1,
+) -> list[list[str]]:
+  """Checks device strings, and deals them out to replicas.
+
+  Args:
+    devices: replica after replica, for each as of CheckDevices.
+    num_replicas: R.
+    num_partitions: K.
+    partitions_per_device: V.
+
+  Returns:
+    For each replica K device strings.
+
+  Raises:
+    ValueError: for a string that names no device, and for too few.
+  """
+  num_devices = _NumDevices(num_partitions, partitions_per_device)
+  if num_replicas > 1 and len(devices) < num_replicas * num_devices:
+    raise ValueError(
+      f'{len(devices)} devices ({", ".join(devices)}) for '
+      f'{_Wanted(num_partitions, num_replicas)}, which need '
+      f'{num_replicas * num_devices}; a device may be listed more than once'
+    )
+  return [
+    CheckDevices(
+      devices[replica * num_devices : (replica + 1) * num_devices],
+      num_partitions,
+      partitions_per_device,
+    )
+    for replica in range(num_replicas)
+  ]
+
+
+def ClientDevice() -> str:
+  """The processor of this process, as workers call it; '' without workers."""
+  for device in tf.config.list_logical_devices('CPU'):
+    if tf.DeviceSpec.from_string(device.name).job == CLIENT_JOB:
+      return device.name
+  return ''
+
+
+def InputDevice() -> str:
+  """The processor of this process, where mini-batches come from."""
+  return ClientDevice() or '/device:CPU:0'
+
+
+def _Wanted(num_partitions: int, num_replicas: int) -> str:
+  return (
+    f'num_replicas={num_replicas} (--worker_replicas) of num_partitions='
+    f'{num_partitions} (--worker_split_size)'
+  )
 
 
 def RoundRobin(devices: Sequence[str], num_partitions: int) -> list[str]:

@@ -69,12 +69,27 @@ class LocalDevicesTest(parameterized.TestCase):
     self.assertEqual(_Devices(8), [*_GPUS, *_GPUS])
     with self.assertLogs(level='WARNING') as logs:
       self.assertEqual(_Devices(4), [*_GPUS[:2], *_GPUS[:2]])
-    self.assertIn('gives work to 2', logs.output[0])
+    self.assertIn('give work to 2', logs.output[0])
     with self.assertRaisesRegex(
       ValueError, 'needs 5 devices for 2 partitions each, .* has 4 GPU'
     ):
       _Devices(10)
     with self.assertRaisesRegex(ValueError, 'num_partitions=3 .*multiple .* 2'):
+      _Devices(3)
+
+  def testReplicas(self):
+    def _Devices(num_replicas, **kwargs):
+      return placement.LocalDevices(
+        2, 'gpu', _GPUS, num_replicas=num_replicas, **kwargs
+      )
+
+    self.assertEqual(_Devices(2), _GPUS)
+    self.assertEqual(_Devices(4, partitions_per_device=2), [*_GPUS, *_GPUS])
+    with self.assertRaisesRegex(
+      ValueError,
+      r'num_replicas=3 \(--worker_replicas\) of num_partitions=2 .*'
+      'need 6 devices, but this process has 4 GPU',
+    ):
       _Devices(3)
 
   def testTooFew(self):
@@ -96,11 +111,59 @@ class LocalDevicesTest(parameterized.TestCase):
       placement.LocalDevices(3, 'gpu', _GPUS)
     self.assertRegex(
       logs.output[0],
-      r'1 of 4 devices stay idle \(/device:GPU:3\): num_partitions .* to 3$',
+      r'1 of 4 devices stay idle \(/device:GPU:3\): num_partitions .* '
+      r'num_replicas .* to 3$',
     )
     with self.assertNoLogs(level='WARNING'):
       placement.LocalDevices(4, 'gpu', _GPUS)
       placement.LocalDevices(1, 'cpu', _CPUS)
+
+
+def _Cores(*hosts, cores=2):
+  return [
+    f'/job:worker/replica:0/task:{host}/device:TPU:{core}'
+    for host in hosts
+    for core in range(cores)
+  ]
+
+
+class TpuDevicesTest(parameterized.TestCase):
+  @parameterized.parameters((8, 1), (2, 4), (4, 2))
+  def testHostAfterHost(self, num_partitions, num_replicas):
+    expected = _Cores(0, 2, 3, 10)
+    available = [
+      '/device:CPU:0',
+      *_Cores(10, 3, 0, 2),
+      '/job:worker/replica:0/task:0/device:TPU_SYSTEM:0',
+      '/job:worker/replica:0/task:0/device:CPU:0',
+    ]
+    devices = placement.TpuDevices(
+      num_partitions, num_replicas, available, '--tpu=t'
+    )
+    self.assertEqual(devices, expected)
+    replicas = placement.ReplicaDevices(devices, num_replicas, num_partitions)
+    self.assertEqual(sum(replicas, []), expected)
+
+  def testOfThisMachine(self):
+    self.assertEqual(
+      placement.TpuDevices(8, 1, [*_CPUS, *reversed(_TPUS)], '--tpu=local'),
+      _TPUS,
+    )
+
+  def testTooFew(self):
+    with self.assertRaisesRegex(
+      ValueError,
+      r'^num_replicas=3 \(--worker_replicas\) of num_partitions=2 '
+      r'\(--worker_split_size\) need 6 TPU cores, but --tpu=t has 4, on 2 ',
+    ):
+      placement.TpuDevices(2, 3, _Cores(0, 1), '--tpu=t')
+    with self.assertRaisesRegex(ValueError, 'has 0, on 0 hosts'):
+      placement.TpuDevices(1, 1, _CPUS, '--tpu=t')
+
+  def testWarnsOfIdleCores(self):
+    with self.assertLogs(level='WARNING') as logs:
+      placement.TpuDevices(3, 1, _Cores(0, 1), '--tpu=t')
+    self.assertRegex(logs.output[0], r'1 of 4 devices .*task:1/device:TPU:1\)')
 
 
 class ConfigureLogicalCpusTest(absltest.TestCase):
@@ -124,6 +187,26 @@ class ConfigureLogicalCpusTest(absltest.TestCase):
     ) as setter:
       placement.ConfigureLogicalCpus(2)
     setter.assert_not_called()
+
+
+class ReplicaDevicesTest(absltest.TestCase):
+  def testReplicaAfterReplica(self):
+    self.assertEqual(
+      placement.ReplicaDevices(_GPUS, 2, 2), [_GPUS[:2], _GPUS[2:]]
+    )
+    self.assertEqual(
+      placement.ReplicaDevices(_GPUS, 2, 4, 2), [_GPUS[:2] * 2, _GPUS[2:] * 2]
+    )
+    self.assertEqual(placement.ReplicaDevices(_GPUS, 1, 3), [_GPUS[:3]])
+
+  def testTooFew(self):
+    with self.assertRaisesRegex(
+      ValueError, '4 devices .* for num_replicas=3 .* num_partitions=2 .* 6;'
+    ):
+      placement.ReplicaDevices(_GPUS, 3, 2)
+
+  def testInputDevice(self):
+    self.assertEqual(placement.InputDevice(), '/device:CPU:0')
 
 
 class CheckDevicesTest(parameterized.TestCase):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from lingvo_gpipe import base_layer, fprop_context, nested_map
-from lingvo_gpipe.gpipe import loop
+from lingvo_gpipe.gpipe import loop_data
 
 NestedMap = nested_map.NestedMap
 
@@ -54,7 +54,7 @@ def ComputeGradients(
           fields = {name: part[name] for name in cell.BATCH_FIELDS}
           x = cell(x, NestedMap(fields)) if fields else cell(x)
       objective += x.loss.total + sum(context.aux_losses.values())
-      values = loop.Metrics(x)
+      values = loop_data.Metrics(x)
       sums = (
         values if sums is None else tf.nest.map_structure(tf.add, sums, values)
       )

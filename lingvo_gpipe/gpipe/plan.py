@@ -88,7 +88,9 @@ class PipelinePlan:
   Attributes:
     cell_names: of all cells.
     stages: a PartitionPlan for each partition.
-    num_micro_batches: M.
+    replica_devices: for each replica the device of each partition; `stages`
+      are those of replica 0.
+    num_micro_batches: M, of each replica.
     micro_batch_size: examples in a micro-batch.
     schedule: name of the schedule.
     rematerialize: the policy of all partitions, or of each.
@@ -96,13 +98,15 @@ class PipelinePlan:
     bubble: idle share of the schedule, were all partitions equally long.
     balance: mean over maximum of the partitions' work; 1 is perfect.
     utilization: share of the step in which a device works, on average; the
-      bubble and the balance both lower it. By FLOPs; transfers take no time.
+      bubble and the balance both lower it. By FLOPs; transfers take no time,
+      nor do replicas for summing gradients.
     speedup: predicted, over one device that recomputes nothing.
     warnings: sentences for the log.
   """
 
   cell_names: tuple[str, ...]
   stages: tuple[PartitionPlan, ...]
+  replica_devices: tuple[tuple[str, ...], ...]
   num_micro_batches: int
   micro_batch_size: int
   schedule: str
@@ -119,22 +123,31 @@ class PipelinePlan:
     return len(self.stages)
 
   @property
+  def num_replicas(self) -> int:
+    return len(self.replica_devices)
+
+  @property
   def partitions(self) -> list[tuple[int, int]]:
     """Ranges (start, end) of cells."""
     return [(stage.start, stage.end) for stage in self.stages]
 
   @property
   def devices(self) -> list[str]:
-    """The device of each partition."""
+    """The device of each partition, in replica 0."""
     return [stage.device for stage in self.stages]
 
   def ToJson(self) -> dict[str, Any]:
     """All fields as dicts, lists, numbers and strings, ready for json.dump."""
     plain = dataclasses.asdict(self)
     plain['stages'] = list(plain['stages'])
+    plain['replica_devices'] = [list(d) for d in self.replica_devices]
     plain['cell_names'] = list(self.cell_names)
     plain['warnings'] = list(self.warnings)
-    return {'num_partitions': self.num_partitions, **plain}
+    return {
+      'num_partitions': self.num_partitions,
+      'num_replicas': self.num_replicas,
+      **plain,
+    }
 
   def ToText(self) -> str:
     """A table for the log; see plan_text.py."""
@@ -144,7 +157,7 @@ class PipelinePlan:
 def MakePlan(
   costs: Sequence[cost.CellCost],
   *,
-  devices: Sequence[str],
+  replica_devices: Sequence[Sequence[str]],
   num_micro_batches: int,
   micro_batch_size: int,
   num_partitions: int | None = None,
@@ -158,8 +171,9 @@ def MakePlan(
 
   Args:
     costs: of the cells, for one micro-batch of this size.
-    devices: of the partitions, in order; more than K are left unused.
-    num_micro_batches: M.
+    replica_devices: for each replica those of the partitions, in order; more
+      than K are left unused.
+    num_micro_batches: M, of each replica.
     micro_batch_size: examples in a micro-batch.
     num_partitions: K; None takes the number of splits, or else of devices.
     splits: the cut by hand, as of splits.SplitsToPartitions; None finds the
@@ -179,6 +193,7 @@ def MakePlan(
       no cut keeps to `demands.device_memory`.
   """
   demands = demands or plan_search.Demands()
+  devices = replica_devices[0]
   if num_partitions is None:
     num_partitions = len(splits if splits is not None else devices)
   if splits is not None and len(splits) != num_partitions:
@@ -236,6 +251,7 @@ def MakePlan(
   return PipelinePlan(
     cell_names=tuple(names),
     stages=stages,
+    replica_devices=tuple(tuple(d[:num_partitions]) for d in replica_devices),
     num_micro_batches=num_micro_batches,
     micro_batch_size=micro_batch_size,
     schedule=schedule,
@@ -246,7 +262,7 @@ def MakePlan(
     bubble=table.BubbleFraction(),
     balance=sum(work) / (num_partitions * max(work)) if max(work) else 1.0,
     utilization=busy / (table.num_devices * step) if step else 1.0,
-    speedup=plain / step if step else 1.0,
+    speedup=len(replica_devices) * plain / step if step else 1.0,
     warnings=(
       *_Warnings(num_partitions, num_micro_batches),
       *_MemoryWarnings(memory, demands.device_memory),

@@ -106,10 +106,10 @@ class Search:
   def Cuts(self) -> dict[str, list[tuple[int, int]]]:
     """The candidates, by what they make equal."""
     if self._demands.balance == 'memory':
-      return {'equal memory': self._EqualMemory()}
+      return {'equal memory': self.EqualMemory()}
     known = None
     if self._limit < np.inf:
-      known = self._EqualMemory(self._limit)
+      known = self.EqualMemory(self._limit)
       if known is None:
         raise ValueError(self._TooLarge())
     count = len(self._allowed)
@@ -127,7 +127,7 @@ class Search:
       for name, counted in candidates.items()
     }
 
-  def _EqualMemory(self, most: float = np.inf) -> list[tuple[int, int]] | None:
+  def EqualMemory(self, most: float = np.inf) -> list[tuple[int, int]] | None:
     """The cut whose largest partition takes the least memory.
 
     Args:
@@ -181,7 +181,7 @@ class Search:
 
   def _TooLarge(self) -> str:
     """What to say where no cut fits."""
-    ranges = self._EqualMemory()
+    ranges = self.EqualMemory()
     chosen = self.Chosen(ranges)
     sizes = self.memory.Of(self.slots, chosen, ranges)
     k = int(np.argmax(sizes))

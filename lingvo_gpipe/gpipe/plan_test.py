@@ -39,7 +39,7 @@ def _Make(costs, num_partitions, num_micro_batches=32, devices=None, **kwargs):
   return plan.MakePlan(
     costs,
     num_partitions=num_partitions,
-    devices=devices or _Devices(num_partitions),
+    replica_devices=[devices or _Devices(num_partitions)],
     num_micro_batches=num_micro_batches,
     micro_batch_size=2,
     **kwargs,

@@ -58,13 +58,21 @@ def PlanText(plan: plan_lib.PipelinePlan) -> str:
   rows += [_Row(str(k), stage) for k, stage in enumerate(plan.stages)]
   if plan.num_partitions > 1:
     rows.append(_Row('all', _Total(plan.stages)))
+  of_each = ''
+  if plan.num_replicas > 1:
+    of_each = f'{plan.num_replicas} replicas, each with '
   lines = [
     f'{len(plan.cell_names)} cells in {plan.num_partitions} '
     f'partition{"s"[: plan.num_partitions > 1]} '
-    f'({plan.cut}); {plan.num_micro_batches} micro-batches of '
+    f'({plan.cut}); {of_each}{plan.num_micro_batches} micro-batches of '
     f'{plan.micro_batch_size}; schedule {plan.schedule}, rematerialize '
     f'{_Policies(plan)}',
     *text_table.Aligned(rows, left=_LEFT),
+    *(
+      f'Replica {r} is on {", ".join(plan.replica_devices[r])}; the table is '
+      'of replica 0.'
+      for r in range(1, plan.num_replicas)
+    ),
     f'Predicted: bubble {plan.bubble:.1%}, balance {plan.balance:.1%}, '
     f'devices busy {plan.utilization:.1%}, {plan.speedup:.2f} times as fast '
     'as one device without recomputation.',

@@ -44,11 +44,16 @@ class PlanTextTest(absltest.TestCase):
       ),
     ]
 
-  def _Lines(self, num_partitions, **kwargs):
+  def _Lines(
+    self,
+    num_partitions,
+    replica_devices=(('/device:CPU:0', '/device:CPU:1'),),
+    **kwargs,
+  ):
     made = plan.MakePlan(
       self.costs,
       num_partitions=num_partitions,
-      devices=['/device:CPU:0', '/device:CPU:1'],
+      replica_devices=replica_devices,
       num_micro_batches=8,
       micro_batch_size=4,
       **kwargs,

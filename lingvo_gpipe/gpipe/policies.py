@@ -16,7 +16,8 @@ def Policies(
   """The policy of each partition.
 
   Args:
-    rematerialize: one of REMATERIALIZE or AUTO, or one for each partition.
+    rematerialize: one of REMATERIALIZE or AUTO, or one for each partition: a
+      list, or as text with '+' between them.
     num_partitions: K.
 
   Returns:
@@ -25,15 +26,17 @@ def Policies(
   Raises:
     ValueError: for anything else.
   """
-  one = isinstance(rematerialize, str)
-  policies = [rematerialize] * num_partitions if one else list(rematerialize)
+  text = isinstance(rematerialize, str)
+  policies = rematerialize.split('+') if text else list(rematerialize)
+  if text and len(policies) == 1:
+    policies *= num_partitions
   known = (*REMATERIALIZE, AUTO)
   unknown = [policy for policy in policies if policy not in known]
   if unknown or len(policies) != num_partitions:
     raise ValueError(
       f'rematerialize={rematerialize!r} must be one of '
       f'{", ".join(known)}, or a list of one for each of the '
-      f'{num_partitions} partitions'
+      f'{num_partitions} partitions, or these joined by "+"'
     )
   return policies
 

@@ -12,11 +12,14 @@ class PoliciesTest(parameterized.TestCase):
     ('cell', ['cell'] * 3),
     ('auto', ['auto'] * 3),
     (['none', 'auto', 'partition'], ['none', 'auto', 'partition']),
+    ('none+auto+partition', ['none', 'auto', 'partition']),
   )
   def testPolicies(self, rematerialize, expected):
     self.assertEqual(policies.Policies(rematerialize, 3), expected)
 
-  @parameterized.parameters('all', [['none', 'none']], [['none', 'x', 'none']])
+  @parameterized.parameters(
+    'all', 'none+none', [['none', 'none']], [['none', 'x', 'none']]
+  )
   def testErrors(self, rematerialize):
     with self.assertRaisesRegex(
       ValueError, 'must be one of none, partition, cell, auto, or a list.* 3 p'

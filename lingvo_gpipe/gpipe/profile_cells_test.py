@@ -85,7 +85,7 @@ class MeasureTest(parameterized.TestCase, tf.test.TestCase):
     net = _Params([*cells, test_cells.Cells()[-1]]).Instantiate()
     spec = micro_batch.MicroSpecs(micro_batch.Specs(test_cells.Batch()), 2)
     times = profile_cells.Measure(
-      net.cells, net.FromInputs(spec), spec, {}, '/device:CPU:0'
+      net.cells, net.feeding.FirstSpecs(spec), spec, {}, '/device:CPU:0'
     )
     # The first one computes no gradient of its inputs.
     self.assertLen(set(times), 3)

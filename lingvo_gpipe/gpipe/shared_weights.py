@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from lingvo_gpipe import base_layer, nested_map
+from lingvo_gpipe.gpipe import ordering
 from lingvo_gpipe.gpipe import stage as stage_lib
 
 NestedMap = nested_map.NestedMap
@@ -90,23 +91,25 @@ def ThetaOf(
   theta: list[NestedMap],
   lenders: dict[str, Lender],
 ) -> stage_lib.Theta:
-  """The weights that a stage computes with, on its device.
+  """The weights that a stage computes with, brought to its device.
 
   Args:
     stage: the stage.
-    theta: of all cells.
+    theta: of all cells; where replicas share it, on any device.
     lenders: from Find.
 
   Returns:
     The Theta.
   """
   shared = {}
+  end = stage.first_cell + len(stage.cells)
   with tf.device(stage.device):
     for name in stage.used_weights:
       lender = lenders[name]
       shared[name] = tf.identity(theta[lender.cell].GetItem(lender.path))
-  end = stage.first_cell + len(stage.cells)
-  return stage_lib.Theta(theta[stage.first_cell : end], shared)
+    # Here, so that no loop reads and sends them in every iteration.
+    own = ordering.Identity(theta[stage.first_cell : end])
+  return stage_lib.Theta(own, shared)
 
 
 def GradientSpecs(
@@ -114,7 +117,7 @@ def GradientSpecs(
   cells: Sequence[base_layer.BaseLayer],
   lenders: dict[str, Lender],
 ) -> list[tf.TensorSpec]:
-  """Specs of a stage's sums of gradients; see loop.StageData."""
+  """Specs of a stage's sums of gradients; see loop_data.StageData."""
   specs = tf.nest.flatten([cell.VariableSpecs() for cell in stage.cells])
   specs = [spec for spec in specs if spec.trainable]
   for name in stage.used_weights:
@@ -127,19 +130,17 @@ def GradientTree(
   stages: Sequence[stage_lib.Stage],
   gradients: Sequence[Sequence[tf.Tensor]],
   lenders: dict[str, Lender],
-  scale: tf.Tensor,
 ) -> list[Any]:
-  """Gradients of all uses added up, scaled, as trees.
+  """Gradients of all uses added up, as trees.
 
   Args:
     stages: of the pipeline.
     gradients: of each stage, of the specs GradientSpecs.
     lenders: from Find.
-    scale: scalar to multiply them by.
 
   Returns:
     For each cell a tree like its `vars`, None for weights that are not
-    trainable; each gradient on its variable's device.
+    trainable; each gradient on its cell's device.
   """
   trees: list[Any] = []
   devices: list[str] = []
@@ -160,14 +161,4 @@ def GradientTree(
     with tf.device(devices[lender.cell]):
       total = trees[lender.cell].GetItem(lender.path) + gradient
     trees[lender.cell].Set(lender.path, total)
-  return [
-    tf.nest.map_structure(lambda g: _Scale(g, scale, device), tree)  # noqa: B023
-    for tree, device in zip(trees, devices, strict=True)
-  ]
-
-
-def _Scale(gradient: Any, scale: tf.Tensor, device: str) -> Any:
-  if gradient is None:
-    return None
-  with tf.device(device):
-    return gradient * tf.cast(scale, gradient.dtype)
+  return trees

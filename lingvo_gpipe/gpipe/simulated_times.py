@@ -35,7 +35,7 @@ def Times(
     epoch: when the step starts.
 
   Returns:
-    float64 [num_partitions, num_micro_batches, 6], as loop.LoopResult.times.
+    float64 [num_partitions, num_micro_batches, 6], as in loop_data.LoopResult.
   """
   random = np.random.default_rng(seed)
   last = table.num_partitions - 1

@@ -108,7 +108,8 @@ class Stage:
     cells: the layers.
     device: a device string.
     padded_from: (rows, M) of mini-batches whose micro-batches are filled up;
-      None: they are not.
+      None: they are not. M counts those of all replicas.
+    replica: of the pipeline.
   """
 
   index: int
@@ -116,6 +117,13 @@ class Stage:
   cells: tuple[base_layer.BaseLayer, ...]
   device: str
   padded_from: tuple[int, int] | None = None
+  replica: int = 0
+
+  @property
+  def scope(self) -> str:
+    """What names of its operations begin with; failure.py reads it."""
+    replica = f'replica_{self.replica}/' if self.replica else ''
+    return f'{replica}partition_{self.index}'
 
   @property
   def batch_fields(self) -> tuple[str, ...]:
@@ -147,6 +155,22 @@ class Stage:
     """Shared weights that the cells use, see BaseLayer.UsedWeights."""
     names = {name for cell in self.cells for name in cell.UsedWeights()}
     return tuple(sorted(names))
+
+  def Describe(self, index: int) -> str:
+    """A cell for messages.
+
+    Args:
+      index: of the cell in the whole list.
+
+    Returns:
+      `cell 3 (net/norm, BatchNorm) of partition 1 on /device:CPU:1`.
+    """
+    cell = self.cells[index - self.first_cell]
+    replica = f'of replica {self.replica} ' if self.replica else ''
+    return (
+      f'cell {index} ({cell.path}, {type(cell).__name__}) of partition '
+      f'{self.index} {replica}on {self.device or "the default device"}'
+    )
 
   def Slice(self, start: int, end: int) -> Stage:
     """The cells [start, end), counted from the stage's first."""
@@ -194,7 +218,7 @@ class Stage:
         )
     inputs = received.outputs
     with tf.device(self.device), context:
-      with tf.name_scope(f'partition_{self.index}'):
+      with tf.name_scope(self.scope):
         for i, cell in enumerate(self.cells):
           inputs = self._RunCell(i, cell, theta.cells[i], inputs, batch)
     return StageOutputs(
@@ -215,9 +239,8 @@ class Stage:
         return micro_batch.ToTensors(cell.FProp(theta, *args))
     except Exception as e:
       e.add_note(
-        f'in cell {self.first_cell + i} ({cell.path}, {type(cell).__name__}) '
-        f'of partition {self.index} on {self.device or "the default device"}, '
-        f'given {micro_batch.Specs(micro_batch.ToTensors(inputs))}'
+        f'in {self.Describe(self.first_cell + i)}, given '
+        f'{micro_batch.Specs(micro_batch.ToTensors(inputs))}'
       )
       raise
 

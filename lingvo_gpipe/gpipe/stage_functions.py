@@ -324,6 +324,46 @@ class StageFunctions:
     return received
 
 
+def TraceAll(
+  stages: Sequence[stage_lib.Stage],
+  on_the_way: stage_lib.OnTheWay,
+  micro_spec: NestedMap,
+  *,
+  policies: Sequence[str],
+  shared: dict[str, tf.TensorSpec],
+  jit_compile: Sequence[bool],
+) -> list[StageFunctions]:
+  """The functions of all stages of a pipeline.
+
+  Args:
+    stages: from the first to the last.
+    on_the_way: specs of what the first receives.
+    micro_spec: NestedMap of TensorSpecs of one micro-batch.
+    policies: of the stages.
+    shared: see StageFunctions.
+    jit_compile: of the stages.
+
+  Returns:
+    The StageFunctions.
+  """
+  functions = []
+  for stage, policy, compiled in zip(
+    stages, policies, jit_compile, strict=True
+  ):
+    traced = StageFunctions(
+      stage,
+      on_the_way.Receive(stage),
+      micro_spec,
+      policy=policy,
+      num_stages=len(stages),
+      shared=shared,
+      jit_compile=compiled,
+    )
+    functions.append(traced)
+    on_the_way.Send(traced.spec.carried)
+  return functions
+
+
 def _Ports(carried: stage_lib.Carried) -> list[tuple[str | None, int]]:
   """(name or None, number of floating leaves), in the order of Flatten."""
   nests = [(None, carried.outputs), *sorted(carried.skips.items())]

@@ -42,8 +42,8 @@ class Prediction:
     cells: predicted work of each cell, in any unit; () if unknown. With ranges
       and cells the advice can say which cut would be better.
     cell_names: of all cells; () if unknown.
-    batch_size: examples in a mini-batch, for advice on micro-batches; None if
-      unknown.
+    batch_size: examples that a replica has of a mini-batch, for advice on
+      micro-batches; None if unknown.
   """
 
   shares: tuple[float, ...]

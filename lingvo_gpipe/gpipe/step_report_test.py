@@ -145,7 +145,7 @@ class FromPlanTest(absltest.TestCase):
 
     planned = plan.MakePlan(
       [_Cost(i, cell) for i, cell in enumerate(cells)],
-      devices=['a', 'b'],
+      replica_devices=[['a', 'b'], ['c', 'd']],
       num_micro_batches=8,
       micro_batch_size=4,
       schedule='1f1b',

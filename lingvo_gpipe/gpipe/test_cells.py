@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -11,6 +13,17 @@ from lingvo_gpipe import base_layer, metrics, nested_map
 NestedMap = nested_map.NestedMap
 WeightParams = base_layer.WeightParams
 WeightInit = base_layer.WeightInit
+
+
+@contextlib.contextmanager
+def NoGraphOptimizer() -> Iterator[None]:
+  """Without it: it rewrites sums, which changes last bits."""
+  options = tf.config.optimizer.set_experimental_options
+  options({'disable_meta_optimizer': True})
+  try:
+    yield
+  finally:
+    options({'disable_meta_optimizer': False})
 
 
 class Linear(base_layer.BaseLayer):

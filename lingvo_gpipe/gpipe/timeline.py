@@ -1,7 +1,7 @@
 """One recorded training step: which device ran which pass when.
 
 The loop notes the time before and after each pass on the pass's device
-(loop.LoopResult.times). `FromTimes` makes events of them, on one clock that
+(loop_data.LoopResult). `FromTimes` makes events of them, on one clock that
 starts with the first event; all else here is read off the events. What goes
 before and after the loop, such as the update of the weights, is not in it.
 """
@@ -194,8 +194,8 @@ def FromTimes(
 
   Args:
     times: for each partition float64 [num_micro_batches, 7], see
-      loop.LoopResult, or without its last column. What took no time becomes no
-      event.
+      loop_data.LoopResult, or without its last column. What took no time
+      becomes no event.
     devices: of the partitions.
     schedule: name of the schedule.
     policies: of the partitions, or one for all.

@@ -10,6 +10,7 @@ import numpy as np
 from absl.testing import absltest, parameterized
 from matplotlib import image
 
+from lingvo_gpipe import child_process
 from lingvo_gpipe.gpipe import simulated_times, timeline_picture
 from lingvo_gpipe.gpipe import timeline as timeline_lib
 
@@ -164,7 +165,7 @@ class ImportTest(absltest.TestCase):
     subprocess.run(
       [sys.executable, '-c', code],
       check=True,
-      env={'PYTHONPATH': ':'.join(filter(None, sys.path))},
+      env={'PYTHONPATH': child_process.PythonPath()},
     )
 
 

@@ -7,7 +7,7 @@ which ones are done stands in decoded.jsonl there.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lingvo_gpipe import user_error
 from lingvo_gpipe.jobs import (
@@ -15,6 +15,7 @@ from lingvo_gpipe.jobs import (
   checkpoint_watch,
   decode_program,
   eval_program,
+  evaluation,
   flags,
   graceful_stop,
   prepared_model,
@@ -26,6 +27,35 @@ from lingvo_gpipe.jobs import logdir as logdir_lib
 def OutputPath(logdir: logdir_lib.LogDir, dataset: str, step: int) -> str:
   """Where what was decoded of a dataset at a step is written."""
   return os.path.join(logdir.DecoderDir(dataset), f'decoded-{step:08d}.jsonl')
+
+
+def RunAll(
+  programs: Mapping[str, decode_program.DecodeProgram],
+  logdir: logdir_lib.LogDir,
+  step: int,
+  interrupted: Callable[[], bool],
+) -> checkpoint_job.Metrics | None:
+  """Decodes all datasets, and notes nothing: a trainer's decoding at the end.
+
+  Args:
+    programs: {dataset: program}.
+    logdir: of the run.
+    step: the step the variables are of.
+    interrupted: asked between batches; True gives up.
+
+  Returns:
+    {dataset: {score: value}}; None where it was interrupted.
+  """
+  scores = {}
+  for dataset, program in programs.items():
+    logdir.Create(logdir.DecoderDir(dataset))
+    path = OutputPath(logdir, dataset, step)
+    result = program.Run(path, interrupted)
+    if result is None:
+      return None
+    progress.Show(f'{dataset} as decoded at step {step}: {path}')
+    scores[dataset] = result.metrics
+  return scores
 
 
 class Decoder(checkpoint_job.CheckpointJob):
@@ -74,4 +104,6 @@ class Decoder(checkpoint_job.CheckpointJob):
       result = self._programs[name].Run(path, lambda: self._stop.requested)
       if result is not None and path:
         progress.Show(f'{name} as decoded at step {found.step}: {path}')
+      if result is not None:
+        progress.Show(evaluation.StepLine(found.step, name, result))
       yield name, result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Sequence
 
 from absl import flags
 
@@ -64,11 +65,11 @@ class EvalOptions:
   timeout: float = 0.0
   predictions: str = ''
 
-  def Check(self, job: str, eval_at_end: bool) -> None:
+  def Check(self, jobs: Sequence[str], eval_at_end: bool) -> None:
     """Raises UserError for flags that do not go together.
 
     Args:
-      job: 'trainer', 'evaler' or 'decoder'.
+      jobs: of the process: 'trainer', 'evaler', 'decoder'.
       eval_at_end: whether a trainer evaluates.
     """
     ways = {
@@ -78,9 +79,10 @@ class EvalOptions:
     }
     given = [flag for flag, value in ways.items() if value]
     timeout = [f'--eval_timeout={self.timeout:g}'] if self.timeout else []
-    if job == 'trainer' and given + timeout:
+    if 'trainer' in jobs and given + timeout:
       raise user_error.UserError(
-        f'{(given + timeout)[0]} is for --job=evaler or decoder, not {job}'
+        f'{(given + timeout)[0]} is for --job=evaler or decoder, not '
+        f'{",".join(jobs)}'
       )
     if len(given) > 1:
       raise user_error.UserError(
@@ -91,7 +93,12 @@ class EvalOptions:
         f'{timeout[0]} is for a job that waits, which it does not with '
         f'{given[0]}; leave one of the two out'
       )
-    if job == 'trainer' and self.predictions and not eval_at_end:
+    if self.predictions and 'decoder' in jobs and len(jobs) > 1:
+      raise user_error.UserError(
+        f'--predictions={self.predictions} is one file, but each of --job='
+        f'{",".join(jobs)} would write it; give it to a process of one job'
+      )
+    if self.predictions and tuple(jobs) == ('trainer',) and not eval_at_end:
       raise user_error.UserError(
         f'--predictions={self.predictions} needs an evaluation, which '
         '--noeval_at_end switches off'

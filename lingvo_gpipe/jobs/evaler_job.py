@@ -13,6 +13,7 @@ from lingvo_gpipe.jobs import (
   checkpoint_job,
   checkpoint_watch,
   eval_program,
+  evaluation,
   flags,
   graceful_stop,
   predictions,
@@ -28,6 +29,8 @@ class Evaler(checkpoint_job.CheckpointJob):
     options: the flags.
     stop: a wish to stop.
     prepared: the model.
+    trainers: the evaluations of a trainer in this process, whose results are
+      taken where there are some; None: there is none.
   """
 
   HISTORY = 'evaluated.jsonl'
@@ -39,22 +42,24 @@ class Evaler(checkpoint_job.CheckpointJob):
     options: flags.Options,
     stop: graceful_stop.GracefulStop,
     prepared: prepared_model.PreparedModel,
+    trainers: evaluation.Evaluation | None = None,
   ):
-    self._programs = {
-      name: eval_program.EvalProgram(prepared.task, generator, name)
-      for name, generator in prepared.inputs.items()
-      if name != 'train'
-    }
-    if not self._programs:
+    self._evaluation = trainers or evaluation.Evaluation(
+      prepared.task,
+      prepared.inputs,
+      logdir=prepared.logdir,
+      interrupted=lambda: stop.requested,
+    )
+    if not self._evaluation.datasets:
       raise user_error.UserError(
         f'model {prepared.model.name} has no dev or test data to evaluate: '
         'define its method Dev or Test'
       )
-    super().__init__(options, stop, prepared, list(self._programs))
+    super().__init__(options, stop, prepared, self._evaluation.datasets)
     path = self._options.predictions
     with user_error.Expected(ValueError, prefix=f'--predictions={path}: '):
-      for program in self._programs.values() if path else ():
-        program.CheckPredictions()
+      if path:
+        self._evaluation.CheckPredictions()
 
   def _Folder(self, dataset: str) -> str:
     return self._logdir.EvalDir(dataset)
@@ -64,10 +69,12 @@ class Evaler(checkpoint_job.CheckpointJob):
   ) -> Iterator[tuple[str, eval_program.EvalResult | None]]:
     with predictions.Open(self._options.predictions) as writer:
       for name in datasets:
-        yield (
-          name,
-          self._programs[name].Run(lambda: self._stop.requested, writer),
-        )
+        result = None if writer else self._evaluation.Find(name, found.step)
+        if result is None:
+          result = self._evaluation.Compute(name, writer)
+          if result is not None:
+            progress.Show(evaluation.StepLine(found.step, name, result))
+        yield name, result
       if writer is not None:
         writer.Publish()
         progress.Show(f'predictions of step {found.step}: {writer.path}')

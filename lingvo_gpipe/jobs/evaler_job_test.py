@@ -284,7 +284,7 @@ class EvalerTest(absltest.TestCase):
 
     self._When(lambda: self._History() == [5], _Kill)
     status, lines = _Run(self._logdir)
-    self.assertLess(time.monotonic() - sent[0], 5.0)
+    self.assertLess(time.monotonic() - sent[0], 60.0)
     self.assertEqual(status, 143)
     self.assertEqual(
       lines[-1],

@@ -34,6 +34,16 @@ class EvaluationTest(absltest.TestCase):
     self.assertIsNot(evaluate.Run('dev', 20), first)
     self.assertLen(os.listdir(self._logdir.EvalDir('dev')), 1)
 
+  def testFindAndCompute(self):
+    evaluate = self._Evaluation()
+    computed = evaluate.Compute('dev')
+    self.assertIsNone(evaluate.Find('dev', 10))
+    self.assertFalse(os.path.exists(self._logdir.EvalDir('dev')))
+    run = evaluate.Run('dev', 10)
+    self.assertEqual(run.metrics, computed.metrics)
+    self.assertIs(evaluate.Find('dev', 10), run)
+    self.assertIsNone(evaluate.Find('dev', 20))
+
   def testInterrupted(self):
     evaluate = self._Evaluation(stops=[False, True])
     self.assertIsNone(evaluate.Run('dev', 10))
@@ -63,17 +73,29 @@ class EvaluationTest(absltest.TestCase):
     result = eval_program.EvalResult(
       {'loss': 0.5, 'accuracy': 1.0}, 3, 40, 81.6
     )
+    line = evaluation.StepLine(20, 'dev', result)
     self.assertEqual(
-      evaluation.StepLine(20, 'dev', result),
-      'step 20 dev loss 0.5000 accuracy 1.0000 82 examples/s',
+      line, 'step 20 dev loss 0.5000 accuracy 1.0000 82 examples/s'
+    )
+    self.assertEqual(
+      line.values,
+      {
+        'step': 20,
+        'dataset': 'dev',
+        'loss': 0.5,
+        'accuracy': 1.0,
+        'examples_per_second': 81.6,
+      },
     )
 
   def testResultLines(self):
     metrics = {'accuracy': 0.99166, 'error_5': 0.0, 'loss': 0.03125}
+    lines = evaluation.ResultLines('test', metrics)
     self.assertEqual(
-      evaluation.ResultLines('test', metrics),
+      lines,
       ['test loss: 0.0312', 'test error_5: 0.0000', 'test accuracy: 0.9917'],
     )
+    self.assertEqual(lines[0].values, {'dataset': 'test', 'loss': 0.03125})
 
 
 if __name__ == '__main__':

@@ -11,13 +11,19 @@ import dataclasses
 from absl import flags
 
 from lingvo_gpipe import user_error
-from lingvo_gpipe.jobs import eval_flags
+from lingvo_gpipe.jobs import (
+  cluster_flags,
+  eval_flags,
+  job_names,
+  operation_flags,
+)
 from lingvo_gpipe.workers import process_memory
 
+flags.adopt_module_key_flags(cluster_flags)
 flags.adopt_module_key_flags(eval_flags)
+flags.adopt_module_key_flags(operation_flags)
 
-MODES = ('sync', 'inspect_model', 'inspect_params', 'list_models')
-JOBS = ('trainer', 'evaler', 'decoder')
+MODES = ('sync', 'inspect_model', 'inspect_params', 'list_models', 'shell')
 DEVICE_KINDS = ('cpu', 'gpu', 'tpu')
 
 _MODEL = flags.DEFINE_string(
@@ -39,15 +45,20 @@ _MODE = flags.DEFINE_enum(
   MODES,
   'sync: run the --job. inspect_model: print variables, partitions and the '
   'number of parameters, without taking memory for them. inspect_params: print '
-  'all params of the model. list_models: print the names of all models.',
+  'all params of the model. list_models: print the names of all models. shell: '
+  'a Python prompt with the model, its data and its newest checkpoint.',
 )
-_JOB = flags.DEFINE_enum(
+_JOB = flags.DEFINE_string(
   'job',
-  'trainer',
-  JOBS,
-  'What --mode=sync does. trainer: train, then evaluate and decode. evaler: '
-  'evaluate the checkpoints of --logdir as a trainer writes them. decoder: '
-  'decode with them, such as to translate.',
+  None,
+  'What --mode=sync does. trainer (default, unless TF_CONFIG gives this '
+  'process another task): train, then evaluate and decode. evaler: evaluate '
+  'the checkpoints of --logdir as a trainer writes them. decoder: decode with '
+  'them, such as to translate. Several of these, separated by commas, are '
+  'done by one process: evaler,decoder works on each checkpoint for both; with '
+  'trainer, such as trainer,evaler, training pauses for that after each '
+  'checkpoint. worker: compute for a trainer, evaler or decoder as one of '
+  '--worker_hosts; it needs neither --model nor --logdir.',
 )
 _RUN_LOCALLY = flags.DEFINE_enum(
   'run_locally',
@@ -64,13 +75,20 @@ _WORKER_SPLIT_SIZE = flags.DEFINE_integer(
   'says.',
   lower_bound=0,
 )
+_WORKER_REPLICAS = flags.DEFINE_integer(
+  'worker_replicas',
+  0,
+  'R, the number of replicas of the pipeline that share each mini-batch, and '
+  'sum their gradients. The run takes R x K devices. 0: what the model says.',
+  lower_bound=0,
+)
 _LOCAL_WORKERS = flags.DEFINE_integer(
   'local_workers',
   0,
   'Run on so many processes of this machine, each on a processor core of its '
   'own, instead of logical devices: partitions then work at the same time. One '
-  'partition each, so --worker_split_size need not be given, or must be the '
-  'same. 0: no such processes.',
+  'partition of a replica each, so --worker_split_size need not be given, or '
+  'must be this number divided by --worker_replicas. 0: no such processes.',
   lower_bound=0,
 )
 _TIMELINE = flags.DEFINE_boolean(
@@ -85,6 +103,7 @@ _WORKER_MEMORY = flags.DEFINE_string(
   '',
   'Resident memory that each of --local_workers may have, such as 1.5G or '
   '800M; without doing anything it has 0.4G. The run ends when one takes more. '
+  'Or that a process of --job=worker may have, which then starts anew. '
   'Empty: no limit.',
 )
 _NUM_MICRO_BATCHES = flags.DEFINE_integer(
@@ -146,6 +165,13 @@ _SAVER_MAX_TO_KEEP = flags.DEFINE_integer(
   '(train.save_max_to_keep).',
   lower_bound=0,
 )
+_SAVER_KEEP_EVERY_STEPS = flags.DEFINE_integer(
+  'saver_keep_every_steps',
+  0,
+  'Checkpoints of all multiples of so many steps are written and stay. '
+  '0: what the model says (train.save_keep_every_steps).',
+  lower_bound=0,
+)
 _EVAL_AT_END = flags.DEFINE_boolean(
   'eval_at_end',
   True,
@@ -167,9 +193,10 @@ class Options:
     model: name of the model.
     logdir: directory; '' for none.
     mode: one of MODES.
-    job: one of JOBS.
+    job: one of job_names.JOBS, or several with commas.
     run_locally: one of DEVICE_KINDS.
     num_partitions: K; 0 leaves it to local_workers, or to the model.
+    num_replicas: R; 0 leaves it to the model.
     local_workers: number of worker processes; 0: none.
     worker_memory: limit of each, as text; '' for none.
     timeline: whether to draw a step.
@@ -183,9 +210,12 @@ class Options:
     init_checkpoint: '' leaves it to the model.
     max_steps: 0 leaves it to the model.
     save_max_to_keep: 0 leaves it to the model.
+    save_keep_every_steps: 0 leaves it to the model.
     eval_at_end: whether training ends with an evaluation.
     decode_at_end: whether it then decodes.
     evaluation: what is evaluated.
+    cluster: workers that are not started by this process.
+    operation: what is shown of a run.
   """
 
   model: str = ''
@@ -194,6 +224,7 @@ class Options:
   job: str = 'trainer'
   run_locally: str = 'cpu'
   num_partitions: int = 0
+  num_replicas: int = 0
   local_workers: int = 0
   worker_memory: str = ''
   timeline: bool = False
@@ -206,9 +237,19 @@ class Options:
   init_checkpoint: str = ''
   max_steps: int = 0
   save_max_to_keep: int = 0
+  save_keep_every_steps: int = 0
   eval_at_end: bool = True
   decode_at_end: bool = True
   evaluation: eval_flags.EvalOptions = eval_flags.EvalOptions()
+  cluster: cluster_flags.ClusterOptions = cluster_flags.ClusterOptions()
+  operation: operation_flags.OperationOptions = (
+    operation_flags.OperationOptions()
+  )
+
+  @property
+  def jobs(self) -> tuple[str, ...]:
+    """The names in `job`."""
+    return job_names.Parse(self.job)
 
   @property
   def memory_limit(self) -> int | None:
@@ -218,9 +259,20 @@ class Options:
     with user_error.Expected(ValueError, prefix='--worker_memory: '):
       return process_memory.ParseSize(self.worker_memory)
 
+  @property
+  def num_worker_devices(self) -> int:
+    """How many devices all workers have; 0 without workers."""
+    return self.local_workers or self.cluster.num_devices
+
   def Check(self) -> None:
     """Raises UserError for missing flags and flags that do not go together."""
+    job_names.Parse(self.job)
+    self.cluster.CheckTpu(self.job, self.run_locally, self.local_workers)
     self._CheckWorkers()
+    self.cluster.Check(self.job)
+    self.operation.ProfiledSteps()
+    if self.job == 'worker' and self.mode == 'sync':
+      return
     if self.mode != 'list_models' and not self.model:
       raise user_error.UserError(
         '--model is missing: name a registered model, such as '
@@ -232,25 +284,43 @@ class Options:
         'results, such as --logdir=/tmp/digits'
       )
     if self.mode == 'sync':
-      self.evaluation.Check(self.job, self.eval_at_end)
+      self.evaluation.Check(self.jobs, self.eval_at_end)
 
   def _CheckWorkers(self) -> None:
     workers = self.local_workers
-    if self.memory_limit and not workers:
+    if self.memory_limit and not workers and self.job != 'worker':
       raise user_error.UserError(
         f'--worker_memory={self.worker_memory} limits --local_workers, which '
-        'is not set'
+        'is not set, or a process of --job=worker'
+      )
+    if workers and self.cluster.is_given:
+      raise user_error.UserError(
+        f'--local_workers={workers} and --worker_hosts (or --cluster_resolver) '
+        'are two kinds of workers; use one of them'
+      )
+    if self.cluster.is_given and self.run_locally != 'cpu':
+      raise user_error.UserError(
+        f'--run_locally={self.run_locally} is about devices of this machine, '
+        'but partitions run on --worker_hosts; leave it out (--worker_gpus: '
+        'GPUs of workers)'
       )
     if workers and self.run_locally != 'cpu':
       raise user_error.UserError(
         f'--local_workers={workers} are processes on processor cores: use '
         f'--run_locally=cpu with them, not {self.run_locally}'
       )
-    if workers and self.num_partitions not in (0, workers):
+    replicas = self.num_replicas or 1
+    if workers and self.num_partitions * replicas not in (0, workers):
       raise user_error.UserError(
-        f'--worker_split_size={self.num_partitions} and --local_workers='
-        f'{workers} differ: each worker has one partition; give only one of '
-        'the two, or equal numbers'
+        f'--worker_split_size={self.num_partitions} times --worker_replicas='
+        f'{replicas} and --local_workers={workers} differ: each worker has one '
+        'partition of a replica; leave one of them out, or give numbers that '
+        'fit'
+      )
+    if workers % replicas:
+      raise user_error.UserError(
+        f'--local_workers={workers} cannot be shared out among '
+        f'--worker_replicas={replicas}: give a multiple of it'
       )
 
 
@@ -263,13 +333,18 @@ def FromFlags() -> Options:
   Raises:
     UserError: for missing flags and flags that do not go together.
   """
+  workers, job = cluster_flags.FromFlags(_LOCAL_WORKERS.value)
+  run_locally = _RUN_LOCALLY.value
+  if workers.tpu is not None and not flags.FLAGS['run_locally'].present:
+    run_locally = 'tpu'
   options = Options(
     model=_MODEL.value or '',
     logdir=_LOGDIR.value or '',
     mode=_MODE.value,
-    job=_JOB.value,
-    run_locally=_RUN_LOCALLY.value,
+    job=_JOB.value or job or 'trainer',
+    run_locally=run_locally,
     num_partitions=_WORKER_SPLIT_SIZE.value,
+    num_replicas=_WORKER_REPLICAS.value,
     local_workers=_LOCAL_WORKERS.value,
     worker_memory=_WORKER_MEMORY.value,
     timeline=_TIMELINE.value,
@@ -282,9 +357,12 @@ def FromFlags() -> Options:
     init_checkpoint=_INIT_CHECKPOINT.value,
     max_steps=_MAX_STEPS.value,
     save_max_to_keep=_SAVER_MAX_TO_KEEP.value,
+    save_keep_every_steps=_SAVER_KEEP_EVERY_STEPS.value,
     eval_at_end=_EVAL_AT_END.value,
     decode_at_end=_DECODE_AT_END.value,
     evaluation=eval_flags.FromFlags(),
+    cluster=workers,
+    operation=operation_flags.FromFlags(),
   )
   options.Check()
   return options

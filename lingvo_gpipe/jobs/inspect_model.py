@@ -47,7 +47,9 @@ def InspectModel(options: flags.Options) -> None:
   model = model_loader.Load(options)
   task = model.Instantiate()
   batch_spec = model_loader.Inputs(model)['train'].BatchSpec()
-  devices = cluster.Planned(options.run_locally, model.num_partitions).devices
+  devices = cluster.Planned(
+    options.run_locally, model.num_partitions * model.num_replicas
+  ).devices
   with user_error.Expected(ValueError):
     plan = task.Plan(batch_spec, devices)
   analysis = Analyze(model, task, plan)

@@ -4,9 +4,12 @@ params.txt            all params, as Params.FromText reads them
 plan.json             the partitions
 model_analysis.json   variables and number of parameters (inspect_model)
 results.json          metrics of the evaluated datasets
-train/                checkpoints, TensorBoard, metrics.jsonl
+train/                checkpoints, TensorBoard, metrics.jsonl of all steps,
+                      devices.jsonl of partitions and devices,
+                      dev_metrics.jsonl of evaluations of the dev data
 assets/               what checkpoints are understood by, such as a vocabulary
 workers/              logs of --local_workers
+restarts.jsonl        workers that were lost, and from where the run went on
 eval_dev/ eval_test/  TensorBoard; evaluated.jsonl, what an evaler has done
 decoder_test/         what was decoded; decoded.jsonl, what a decoder has done
 """
@@ -17,7 +20,7 @@ import json
 import os
 from typing import Any
 
-from lingvo_gpipe import user_error
+from lingvo_gpipe import atomic_file, user_error
 from lingvo_gpipe.train import checkpoint, summaries
 
 
@@ -33,6 +36,7 @@ class LogDir:
     self.train_dir = os.path.join(self.path, 'train')
     self.workers_dir = os.path.join(self.path, 'workers')
     self.step_log = os.path.join(self.train_dir, 'metrics.jsonl')
+    self.device_log = os.path.join(self.train_dir, 'devices.jsonl')
 
   def EvalDir(self, dataset: str) -> str:
     """Where the summaries of a dataset go, such as 'test'."""
@@ -64,8 +68,8 @@ class LogDir:
     return os.path.join(self.path, name)
 
   def WriteText(self, name: str, text: str) -> None:
-    """Writes a text file."""
-    with open(os.path.join(self.path, name), 'w', encoding='utf-8') as f:
+    """Writes a text file; who reads it sees the old or the new one whole."""
+    with atomic_file.Writing(os.path.join(self.path, name)) as f:
       f.write(text)
 
   def WriteJson(self, name: str, values: Any) -> None:

@@ -20,6 +20,7 @@ from lingvo_gpipe import (
 )
 from lingvo_gpipe.config import params_override
 from lingvo_gpipe.gpipe import (
+  division,
   micro_batch,
   num_micro_batches,
   partition,
@@ -54,6 +55,11 @@ class Model:
     """K, known before anything is instantiated."""
     net = self.params.net
     return net.num_partitions if net.splits is None else len(net.splits)
+
+  @property
+  def num_replicas(self) -> int:
+    """R, likewise."""
+    return self.params.net.num_replicas
 
   def Instantiate(
     self, params: hyperparams.InstantiableParams | None = None
@@ -174,11 +180,12 @@ def _CheckBatches(
       model.num_partitions,
       num_micro_batches=net.num_micro_batches,
       micro_batch_size=net.micro_batch_size,
+      num_replicas=net.num_replicas,
       padded=net.pad_batches,
     )
     # What is traced is a micro-batch, and a last one that is not full.
-    micro_spec = micro_batch.MicroSpecs(spec, m)
-    kinds.add((repr(micro_spec), (batch_size, m) if batch_size % m else None))
+    divided = division.Division(batch_size, net.num_replicas, m)
+    kinds.add((repr(divided.MicroSpecs(spec)), divided.padded_from))
   if len(kinds) > net.max_batch_shapes:
     raise ValueError(
       f'mini-batches come in {len(kinds)} shapes, more than '
@@ -209,16 +216,26 @@ def _Params(
 ) -> hyperparams.InstantiableParams:
   """The params with one dataset as input, changed by the flags."""
   params = registry.GetParams(options.model, dataset)
-  num_partitions = options.num_partitions or options.local_workers
+  num_partitions = options.num_partitions or (
+    options.num_worker_devices
+    // (options.num_replicas or params.net.num_replicas)
+  )
   split_flag = (
-    '--worker_split_size' if options.num_partitions else '--local_workers'
+    '--worker_split_size'
+    if options.num_partitions
+    else ('--local_workers' if options.local_workers else '--worker_hosts')
   )
   wishes = {
     split_flag: ('net.num_partitions', num_partitions),
+    '--worker_replicas': ('net.num_replicas', options.num_replicas),
     '--num_micro_batches': ('net.num_micro_batches', options.num_micro_batches),
     '--profile_cells': ('net.profile_cells', options.profile_cells),
     '--max_steps': ('train.max_steps', options.max_steps),
     '--saver_max_to_keep': ('train.save_max_to_keep', options.save_max_to_keep),
+    '--saver_keep_every_steps': (
+      'train.save_keep_every_steps',
+      options.save_keep_every_steps,
+    ),
     '--init_checkpoint': (
       'train.init_from.checkpoint',
       options.init_checkpoint,

@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from lingvo_gpipe import cluster, user_error
+from lingvo_gpipe.gpipe import placement
 from lingvo_gpipe.gpipe import plan as plan_lib
 from lingvo_gpipe.jobs import (
   evaluation,
@@ -18,6 +19,7 @@ from lingvo_gpipe.jobs import (
   model_loader,
   progress,
   run_assets,
+  shared_directory,
 )
 from lingvo_gpipe.jobs import logdir as logdir_lib
 from lingvo_gpipe.train import (
@@ -25,7 +27,7 @@ from lingvo_gpipe.train import (
   checkpoint_files,
   init_from_checkpoint,
 )
-from lingvo_gpipe.workers import local_workers
+from lingvo_gpipe.workers import local_workers, remote_workers
 
 
 class PreparedModel:
@@ -38,6 +40,7 @@ class PreparedModel:
     assets: {name: content} of the files that the run keeps.
     task: with variables, not restored yet.
     checkpointer: of its variables.
+    workers: processes that it runs on; None: on this one's devices.
   """
 
   def __init__(
@@ -45,7 +48,7 @@ class PreparedModel:
     options: flags.Options,
     model: model_loader.Model,
     logdir: logdir_lib.LogDir,
-    workers: local_workers.LocalWorkers | None,
+    workers: local_workers.LocalWorkers | remote_workers.RemoteWorkers | None,
   ):
     """Prints the plan.
 
@@ -61,6 +64,7 @@ class PreparedModel:
     self._start = time.monotonic()
     self.model = model
     self.logdir = logdir
+    self.workers = workers
     self.inputs = model_loader.Inputs(model)
     model_loader.CheckData(self.inputs)
     self.assets = self.inputs['train'].Assets()
@@ -69,11 +73,25 @@ class PreparedModel:
     self.task = model.Instantiate()
     self._init_plan = self._InitPlan(options)
     if workers is not None:
-      devices = cluster.Workers(options.local_workers).devices
+      devices = cluster.Workers(
+        options.local_workers or len(options.cluster.hosts),
+        options.cluster.gpus,
+      ).devices
+      _CheckAllAreUsed(devices, self.task, options)
+    elif options.cluster.tpu is not None:
+      with user_error.Expected(ValueError):
+        devices = cluster.Tpus(
+          options.cluster.tpu,
+          model.num_partitions,
+          model.num_replicas,
+          client=options.cluster.trainer_address,
+          wait_seconds=options.cluster.wait,
+          show=progress.Show,
+        ).devices
     else:
       with user_error.Expected(ValueError):
         devices = cluster.Local(
-          options.run_locally, model.num_partitions
+          options.run_locally, model.num_partitions, model.num_replicas
         ).devices
     with user_error.Expected(ValueError):
       plan = self.task.Plan(batch_spec, devices)
@@ -81,22 +99,46 @@ class PreparedModel:
     self._ShowStart(devices, plan)
     if workers is not None:
       # Not before: workers take some seconds to start.
-      cluster.Connect(workers.addresses)
-      _ShowWorkers(workers)
+      addresses = workers.addresses
+      with user_error.Expected(ValueError):
+        cluster.Connect(
+          addresses, options.cluster.gpus, options.cluster.trainer_address
+        )
+      for line in workers.Describe():
+        progress.Show(line)
     self.task.InstantiateVariables()
     self.checkpointer = checkpoint.Checkpointer(
       logdir.train_dir,
       self.task.variables_for_checkpoint,
       model=model.name,
       max_to_keep=model.params.train.save_max_to_keep,
+      keep_every_steps=model.params.train.save_keep_every_steps,
+      verify=model.params.train.verify_checkpoints,
+      io_device=self._IoDevice(options, devices),
     )
+
+  def _IoDevice(
+    self, options: flags.Options, devices: tuple[str, ...]
+  ) -> str | None:
+    """Who reads and writes checkpoints; None: each worker its own variables."""
+    if options.local_workers or not any(map(placement.HostOf, devices)):
+      return None
+    unseen = shared_directory.NotSeenBy(self.logdir.train_dir, devices)
+    if not unseen:
+      return None
+    progress.Show(
+      f'{", ".join(unseen)} do not see {self.logdir.path}: this process reads '
+      'and writes all checkpoints. A directory that all machines share spares '
+      'that way'
+    )
+    return cluster.ClientDevice()
 
   def _InitPlan(
     self, options: flags.Options
   ) -> init_from_checkpoint.InitPlan | None:
     """What a run that has no checkpoint of its own starts from."""
     init_from = self.task.init_from
-    if options.job != 'trainer' or not init_from.params.checkpoint:
+    if 'trainer' not in options.jobs or not init_from.params.checkpoint:
       return None
     own = checkpoint_files.Latest(self.logdir.train_dir)
     if own is not None:
@@ -157,6 +199,7 @@ class PreparedModel:
       'global_step': step,
       'total_parameters': self._analysis['total_parameters'],
       'num_partitions': self.model.num_partitions,
+      'num_replicas': self.model.num_replicas,
       'num_micro_batches': self.task.net.plan.num_micro_batches,
       'train_seconds': train_seconds,
       **metrics,
@@ -178,9 +221,24 @@ def ShowResults(metrics: dict[str, dict[str, float]]) -> None:
       progress.Show(line)
 
 
-def _ShowWorkers(workers: local_workers.LocalWorkers) -> None:
-  for k, address in enumerate(workers.addresses):
-    progress.Show(
-      f'worker {k} at {address}, process {workers.pids[k]}, core '
-      f'{workers.cores[k]}'
+def _CheckAllAreUsed(
+  devices: tuple[str, ...], task: Any, options: flags.Options
+) -> None:
+  """Raises UserError where workers would stay idle, or are too few."""
+  needed = task.net.num_devices
+  if len(devices) == needed:
+    return
+  flag = '--local_workers' if options.local_workers else '--worker_hosts'
+  replicas = task.net.params.num_replicas
+  if len(devices) < needed:
+    of_all = f' of {replicas} replicas (--worker_replicas)'
+    raise user_error.UserError(
+      f'{needed} partitions (--worker_split_size)'
+      f'{of_all if replicas > 1 else ""} need a device each, but {flag} gives '
+      f'{len(devices)}: {", ".join(devices)}'
     )
+  raise user_error.UserError(
+    f'{len(devices) - needed} of {len(devices)} devices of {flag} would stay '
+    f'idle ({", ".join(devices[needed:])}): set --worker_split_size='
+    f'{len(devices)}, or more --worker_replicas, or give fewer workers'
+  )

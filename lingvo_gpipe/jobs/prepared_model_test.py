@@ -4,13 +4,20 @@ import contextlib
 import io
 import json
 import os
+from unittest import mock
 
 import numpy as np
 from absl.testing import absltest
 
-from lingvo_gpipe import trainer_process, user_error
+from lingvo_gpipe import cluster, trainer_process, user_error
 from lingvo_gpipe.gpipe import placement
-from lingvo_gpipe.jobs import flags, model_loader, prepared_model
+from lingvo_gpipe.jobs import (
+  cluster_flags,
+  flags,
+  model_loader,
+  prepared_model,
+  progress,
+)
 from lingvo_gpipe.jobs import logdir as logdir_lib
 
 _TINY = f'{trainer_process.MODELS}.Tiny'
@@ -49,6 +56,27 @@ class PreparedModelTest(absltest.TestCase):
     lines = self.output.getvalue().splitlines()
     self.assertEqual(lines[2], 'devices /device:CPU:0, /device:CPU:1')
     self.assertStartsWith(lines[-1], '59 trainable and 4 other parameters')
+
+  def testATpuOfThatName(self):
+    # Its cores are played by processors.
+    cores = cluster.Cluster('tpu', ('/device:CPU:1', '/device:CPU:0'))
+    with mock.patch.object(cluster, 'Tpus', return_value=cores) as tpus:
+      prepared = self._Prepare(
+        num_partitions=2,
+        run_locally='tpu',
+        cluster=cluster_flags.ClusterOptions(
+          tpu='t', trainer_address='h', wait=7.0
+        ),
+      )
+    tpus.assert_called_once_with(
+      't', 2, 1, client='h', wait_seconds=7.0, show=progress.Show
+    )
+    self.assertSequenceEqual(prepared.task.net.plan.devices, cores.devices)
+    with mock.patch.object(cluster, 'Tpus', side_effect=ValueError('--tpu=t')):
+      with self.assertRaisesRegex(user_error.UserError, '^--tpu=t$'):
+        self._Prepare(
+          run_locally='tpu', cluster=cluster_flags.ClusterOptions(tpu='t')
+        )
 
   def testStartsFromAnotherRun(self):
     other, expected = self._Saved()
@@ -109,6 +137,7 @@ class PreparedModelTest(absltest.TestCase):
         'global_step': 30,
         'total_parameters': 59,
         'num_partitions': 1,
+        'num_replicas': 1,
         'num_micro_batches': 4,
         'train_seconds': 1.5,
         'test_accuracy': 0.75,

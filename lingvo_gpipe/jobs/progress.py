@@ -12,10 +12,12 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 
+from lingvo_gpipe import log_lines
+
 
 def Show(line: str) -> None:
-  """Prints a line at once, also into a file or pipe."""
-  print(line, flush=True)
+  """Prints a line at once, also into a file or pipe; from any thread."""
+  log_lines.Show(line)
 
 
 def Duration(seconds: float) -> str:
@@ -71,6 +73,8 @@ class StepClock:
     self._first_step_end = 0.0
     self._last_wait = 0.0
     self._mark = (0, 0.0, 0.0)
+    self._activity = 'preparing the first step'
+    self._last_step_end = now()
     self.first_step_seconds: float | None = None
     self.steps = 0
     self.wait_seconds = 0.0
@@ -80,6 +84,7 @@ class StepClock:
   def WaitingForInput(self) -> Iterator[None]:
     """Around fetching a batch."""
     start = self._now()
+    self._activity = 'waiting for input'
     yield
     self._last_wait = self._now() - start
 
@@ -87,8 +92,10 @@ class StepClock:
   def Computing(self) -> Iterator[None]:
     """Around the training step with that batch."""
     start = self._now()
+    self._activity = 'computing a step'
     yield
-    end = self._now()
+    end = self._last_step_end = self._now()
+    self._activity = 'between two steps'
     busy = self._last_wait + end - start
     if self.first_step_seconds is None:
       self.first_step_seconds = busy
@@ -97,6 +104,10 @@ class StepClock:
     self.steps += 1
     self.wait_seconds += self._last_wait
     self.busy_seconds += busy
+
+  def Activity(self) -> tuple[str, float]:
+    """What is being done, and seconds since the last step ended."""
+    return self._activity, self._now() - self._last_step_end
 
   def Interval(self) -> tuple[float, float] | None:
     """(steps per second, share of waiting) since the last call.
@@ -129,10 +140,13 @@ def Line(
   values: Mapping[str, float],
   *,
   learning_rate: float,
-  examples_per_second: float | None,
+  per_second: float | None,
   input_wait: float | None,
   seconds_left: float | None,
-) -> str:
+  unit: str = 'examples',
+  skipped: int = 0,
+  num_steps: int = 0,
+) -> log_lines.Line:
   """One line of progress.
 
   Args:
@@ -140,9 +154,13 @@ def Line(
     max_steps: steps of the whole run.
     values: name and mean of loss and metrics, in the order of the line.
     learning_rate: of the step.
-    examples_per_second: since the line before; None if nothing was measured.
+    per_second: how much of `unit` since the line before; None if nothing was
+      measured.
     input_wait: share of the time since the line before, 0 to 1; or None.
     seconds_left: until the last step; None if it is not known yet.
+    unit: what `per_second` counts.
+    skipped: how many steps since the line before changed nothing.
+    num_steps: how many there were since then.
 
   Returns:
     The line.
@@ -150,10 +168,24 @@ def Line(
   parts = [f'step {step}/{max_steps}']
   parts.append(Values(values))
   parts.append(f'lr {learning_rate:.4g}')
-  if examples_per_second is not None:
-    parts.append(f'{Rate(examples_per_second)} examples/s')
+  if per_second is not None:
+    parts.append(f'{Rate(per_second)} {unit}/s')
   if input_wait is not None:
     parts.append(f'input wait {input_wait:.0%}')
   if seconds_left is not None:
     parts.append(f'ETA {Duration(seconds_left)}')
-  return ' '.join(parts)
+  if skipped:
+    parts.append(f'({skipped} of {num_steps} steps skipped: not finite)')
+  told = {
+    **values,
+    'step': step,
+    'max_steps': max_steps,
+    'learning_rate': learning_rate,
+    f'{unit}_per_second': per_second,
+    'input_wait': input_wait,
+    'seconds_left': seconds_left,
+    'skipped_steps': skipped,
+  }
+  return log_lines.Line(
+    ' '.join(parts), {k: v for k, v in told.items() if v is not None}
+  )

@@ -56,7 +56,7 @@ class ProgressTest(parameterized.TestCase):
       600,
       {'loss': 0.34118, 'accuracy': 0.8911},
       learning_rate=0.05,
-      examples_per_second=811.7,
+      per_second=811.7,
       input_wait=0.031,
       seconds_left=62.3,
     )
@@ -65,6 +65,20 @@ class ProgressTest(parameterized.TestCase):
       'step 120/600 loss 0.3412 accuracy 0.8911 lr 0.05 812 examples/s '
       'input wait 3% ETA 1m02s',
     )
+    self.assertEqual(
+      line.values,
+      {
+        'step': 120,
+        'max_steps': 600,
+        'loss': 0.34118,
+        'accuracy': 0.8911,
+        'learning_rate': 0.05,
+        'examples_per_second': 811.7,
+        'input_wait': 0.031,
+        'seconds_left': 62.3,
+        'skipped_steps': 0,
+      },
+    )
 
   def testLineBeforeAnythingIsMeasured(self):
     line = progress.Line(
@@ -72,11 +86,17 @@ class ProgressTest(parameterized.TestCase):
       9,
       {'loss': 2.0},
       learning_rate=1e-7,
-      examples_per_second=None,
+      per_second=None,
       input_wait=None,
       seconds_left=None,
+      skipped=1,
+      num_steps=2,
     )
-    self.assertEqual(line, 'step 1/9 loss 2.0000 lr 1e-07')
+    self.assertEqual(
+      line,
+      'step 1/9 loss 2.0000 lr 1e-07 (1 of 2 steps skipped: not finite)',
+    )
+    self.assertNotIn('seconds_left', line.values)
 
   @parameterized.parameters((9.999, '10'), (0.5234, '0.523'), (1234.5, '1234'))
   def testRate(self, value, text):

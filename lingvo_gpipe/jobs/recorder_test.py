@@ -2,6 +2,7 @@
 
 import os
 
+import numpy as np
 from absl.testing import absltest
 
 from lingvo_gpipe import hyperparams, metrics, nested_map, user_error
@@ -16,6 +17,7 @@ def _Params(**kwargs):
   p.Define('log_interval_steps', 3, '')
   p.Define('summary_interval_steps', 2, '')
   p.Define('max_nonfinite_steps', 4, '')
+  p.Define('nonfinite', 'skip', '')
   return p.Set(**kwargs)
 
 
@@ -33,19 +35,24 @@ class _Scalar:
 class RecorderTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
-    self._path = os.path.join(self.create_tempdir().full_path, 'metrics.jsonl')
+    logdir = self.create_tempdir().full_path
+    self._path = os.path.join(logdir, 'metrics.jsonl')
+    self._device_path = os.path.join(logdir, 'devices.jsonl')
     self._lines, self._summaries, self._reads = [], [], []
     self._seconds = 0.0
     self._clock = progress.StepClock(lambda: self._seconds)
 
-  def _Recorder(self, **kwargs):
+  def _Recorder(self, unit='examples', measure=None, **kwargs):
     return recorder.Recorder(
       _Params(**kwargs),
       batch_size=_BATCH_SIZE,
+      unit=unit,
       clock=self._clock,
       log=step_log.StepLog(self._path, 0),
+      device_log=step_log.StepLog(self._device_path, 0),
       write_summary=lambda step, values: self._summaries.append((step, values)),
       show=self._lines.append,
+      measure=measure,
     )
 
   def _Add(
@@ -65,9 +72,21 @@ class RecorderTest(absltest.TestCase):
       cell_metrics={k: weighted(*v) for k, v in (cell_metrics or {}).items()},
       learning_rate=0.1,
       grad_norm=2.0,
+      partition_grad_norms=np.array([step, float('nan') if skipped else 1.5]),
+      times=f'times of {step}',
       update_skipped=skipped,
     )
     rec.Add(step, outputs)
+
+  def testTokens(self):
+    rec = self._Recorder(unit='tokens')
+    for step in range(1, 4):
+      self._Add(rec, step)
+    # A loss weighs 8, in a step of one second.
+    self.assertRegex(self._lines[-1], r' 8(\.\d+)? tokens/s ')
+    names = {name for _, values in self._summaries for name in values}
+    self.assertIn('tokens_per_second', names)
+    self.assertNotIn('examples_per_second', names)
 
   def testLines(self):
     rec = self._Recorder()
@@ -129,13 +148,54 @@ class RecorderTest(absltest.TestCase):
     self.assertEqual(list(values), [2, 4])
     self.assertEqual(values[4]['loss'], 4)
     self.assertEqual(
-      {'loss', 'accuracy', 'learning_rate', 'grad_norm', 'aux_loss/net/size'},
+      {
+        'loss',
+        'accuracy',
+        'learning_rate',
+        'grad_norm',
+        'grad_norm/partition_0',
+        'grad_norm/partition_1',
+        'aux_loss/net/size',
+      },
       set(values[4]),
     )
+    self.assertEqual(values[4]['grad_norm/partition_0'], 4.0)
     rates = [(step, v) for step, v in self._summaries if 'loss' not in v]
     self.assertEqual(
       rates, [(3, {'examples_per_second': 8.0, 'input_wait': 0.25})]
     )
+
+  def testPartitionsAndDevicesHaveALogOfTheirOwn(self):
+    measured = []
+
+    def _Measure(times):
+      measured.append(times)
+      return {'bubble': 0.25, 'memory_mib/trainer': 100.0 * len(measured)}
+
+    rec = self._Recorder(measure=_Measure)
+    for step in range(1, 8):
+      self._Add(rec, step, skipped=step == 5)
+    # Once a line of progress, not in each step.
+    self.assertEqual(measured, ['times of 3', 'times of 6', 'times of 7'])
+    records = step_log.Read(self._device_path)
+    self.assertEqual([r['step'] for r in records], [1, 2, 3, 4, 5, 6, 7])
+    self.assertEqual(
+      records[1],
+      {'step': 2, 'grad_norm/partition_0': 2.0, 'grad_norm/partition_1': 1.5},
+    )
+    self.assertIsNone(records[4]['grad_norm/partition_1'])
+    self.assertEqual(
+      {r['step']: r['memory_mib/trainer'] for r in records if 'bubble' in r},
+      {3: 100.0, 6: 200.0, 7: 300.0},
+    )
+    summaries = {step: v for step, v in self._summaries if 'bubble' in v}
+    self.assertEqual(set(summaries), {3, 6, 7})
+    self.assertEqual(summaries[6]['memory_mib/trainer'], 200.0)
+    # The other log does not depend on them.
+    for record in step_log.Read(self._path):
+      self.assertNoCommonElements(
+        record, {'bubble', 'memory_mib/trainer', 'grad_norm/partition_0'}
+      )
 
   def testCellMetrics(self):
     rec = self._Recorder()
@@ -167,7 +227,9 @@ class RecorderTest(absltest.TestCase):
     )
 
   def testNoSummaries(self):
-    rec = self._Recorder(summary_interval_steps=0)
+    rec = self._Recorder(
+      measure=lambda unused_times: {'bubble': 0.5}, summary_interval_steps=0
+    )
     for step in range(1, 5):
       self._Add(rec, step)
     self.assertEmpty(self._summaries)

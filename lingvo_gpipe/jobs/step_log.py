@@ -17,6 +17,11 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from lingvo_gpipe import atomic_file
+
+# What is kept for a later try: some ten thousand lines.
+_MAX_UNWRITTEN = 4 << 20
+
 
 class StepLog:
   """Appends to a log of steps.
@@ -28,22 +33,32 @@ class StepLog:
 
   def __init__(self, path: str, step: int):
     self._path = path
+    self._unwritten = b''
     if os.path.exists(path):
       with open(path, 'r+b') as f:
         f.truncate(_EndOfStep(f, step))
 
   def Append(self, records: Iterable[Mapping[str, Any]]) -> None:
-    """Adds a line for each record, on disk when it returns.
+    """Adds a line for each record, in the file when it returns.
 
     Args:
       records: each with `step` and numbers.
+
+    Raises:
+      OSError: where that fails, for want of disk for example. The file then
+        ends with a whole line, and the next call writes what is missing, too.
     """
     lines = [
       json.dumps({k: _Finite(v) for k, v in record.items()}) + '\n'
       for record in records
     ]
-    with open(self._path, 'ab') as f:
-      f.write(''.join(lines).encode())
+    self._unwritten += ''.join(lines).encode()
+    if len(self._unwritten) > _MAX_UNWRITTEN:
+      self._unwritten = b''.join(
+        self._unwritten[-_MAX_UNWRITTEN:].splitlines(keepends=True)[1:]
+      )
+    atomic_file.Append(self._path, self._unwritten)
+    self._unwritten = b''
 
 
 def Read(path: str) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Tests of step_log."""
 
 import os
+import resource
 
 import numpy as np
 from absl.testing import absltest, parameterized
@@ -24,6 +25,20 @@ class StepLogTest(parameterized.TestCase):
     )
     read = np.float32([r['loss'] for r in step_log.Read(self._path)])
     self.assertEqual(read.tobytes(), losses.tobytes())
+
+  def testWhatCouldNotBeWrittenComesLater(self):
+    log = step_log.StepLog(self._path, 0)
+    log.Append(_Records(1))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60, limits[1]))
+    try:
+      with self.assertRaisesRegex(OSError, 'too large'):
+        log.Append(_Records(2, 3))
+    finally:
+      resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    self.assertEqual(step_log.Read(self._path), _Records(1))
+    log.Append(_Records(4))
+    self.assertEqual(step_log.Read(self._path), _Records(1, 2, 3, 4))
 
   def testNotFiniteBecomesNull(self):
     log = step_log.StepLog(self._path, 0)

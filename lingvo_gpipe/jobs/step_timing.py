@@ -20,6 +20,32 @@ _SKIPPED_STEPS = 2
 _RECORDED_STEPS = 5
 
 
+def MakeTimeline(
+  net: Any, times: list[Any], model: str = ''
+) -> timeline.Timeline:
+  """The timeline of a step; waits for the step.
+
+  Args:
+    net: a GPipe with a plan.
+    times: of BaseTask.TrainStep, see loop_data.LoopResult.
+    model: name for headings.
+
+  Returns:
+    The Timeline.
+
+  Raises:
+    ValueError: where no pass took any time.
+  """
+  plan = net.plan
+  return timeline.FromTimes(
+    np.stack([np.asarray(t) for t in times]),
+    devices=plan.devices,
+    schedule=plan.schedule,
+    policies=[stage.rematerialize for stage in plan.stages],
+    model=model,
+  )
+
+
 class StepTiming:
   """Records some steps, then writes about them, once.
 
@@ -55,16 +81,7 @@ class StepTiming:
     recorded = self._seen - _SKIPPED_STEPS
     if not 0 < recorded <= _RECORDED_STEPS:
       return
-    plan = self._net.plan
-    self._timelines.append(
-      timeline.FromTimes(
-        np.stack([np.asarray(t) for t in times]),
-        devices=plan.devices,
-        schedule=plan.schedule,
-        policies=[stage.rematerialize for stage in plan.stages],
-        model=self._model,
-      )
-    )
+    self._timelines.append(MakeTimeline(self._net, times, self._model))
     if recorded == _RECORDED_STEPS:
       self._Write()
 

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from lingvo_gpipe import base_input, cluster, nested_map
-from lingvo_gpipe.jobs import progress, recorder
+from lingvo_gpipe.jobs import progress, recorder, step_profiler
 
 
 class TrainProgram:
@@ -24,6 +24,7 @@ class TrainProgram:
     recorder: receives what each step gives.
     clock: measures the steps.
     step: how many steps were done before.
+    profiler: records some steps; None: none.
   """
 
   def __init__(
@@ -34,10 +35,12 @@ class TrainProgram:
     recorder: recorder.Recorder,
     clock: progress.StepClock,
     step: int,
+    profiler: step_profiler.StepProfiler | None = None,
   ):
     self._input = input_generator
     self._recorder = recorder
     self._clock = clock
+    self._profiler = profiler or step_profiler.StepProfiler(range(0), '')
     self._step = tf.function(
       cluster.ReturnToClient(task.TrainStep), autograph=False
     )
@@ -56,12 +59,13 @@ class TrainProgram:
       UserError: for data that cannot be read.
     """
     while self.step < until and not interrupted():
-      with self._clock.WaitingForInput():
-        batch = self._Next()
-      with self._clock.Computing():
-        outputs = self._step(batch, tf.constant(self.step, tf.int64))
+      with self._profiler.Step(self.step):
+        with self._clock.WaitingForInput():
+          batch = self._Next()
+        with self._clock.Computing():
+          outputs = self._step(batch, tf.constant(self.step, tf.int64))
       self.step += 1
-      self._recorder.Add(self.step, outputs)
+      self._recorder.Add(self.step, outputs, batch)
     self._recorder.Flush()
 
   def _Next(self) -> nested_map.NestedMap:

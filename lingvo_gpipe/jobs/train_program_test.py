@@ -47,7 +47,7 @@ class _Outputs:
   def __init__(self):
     self.losses = []
 
-  def Add(self, unused_step, outputs):
+  def Add(self, unused_step, outputs, unused_batch):
     self.losses.append(float(outputs.loss))
 
   def Flush(self):
@@ -58,7 +58,7 @@ class _Recorder:
   def __init__(self):
     self.added, self.num_flushed = [], 0
 
-  def Add(self, step, outputs):
+  def Add(self, step, outputs, unused_batch):
     self.added.append((step, int(outputs.value), int(outputs.step)))
 
   def Flush(self):

@@ -1,80 +1,38 @@
-"""The jobs of --mode=sync: train, evaluate, decode on this machine."""
+"""--job=trainer: trains, evaluates on the way and at the end, decodes."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 
 from lingvo_gpipe import user_error
-from lingvo_gpipe.gpipe import micro_batch
+from lingvo_gpipe.gpipe import micro_batch, nonfinite
 from lingvo_gpipe.jobs import (
-  checkpoint_job,
+  checkpoint_jobs,
   decode_program,
   decoder_job,
-  evaler_job,
+  dev_history,
+  device_metrics,
   evaluation,
   flags,
   graceful_stop,
-  model_loader,
-  predictions,
   prepared_model,
   progress,
   recorder,
   run_assets,
+  saving,
   step_log,
+  step_profiler,
   step_timing,
+  tolerant_writing,
   train_program,
+  watchdog,
 )
-from lingvo_gpipe.jobs import logdir as logdir_lib
-from lingvo_gpipe.train import best_checkpoint, checkpoint, summaries
-from lingvo_gpipe.workers import local_workers
+from lingvo_gpipe.train import best_checkpoint, summaries, train_params
 
 
-def Run(options: flags.Options) -> int:
-  """Runs the job.
-
-  Args:
-    options: the flags.
-
-  Returns:
-    The exit status.
-
-  Raises:
-    UserError: for what the person who typed the command can mend.
-  """
-  with graceful_stop.GracefulStop() as stop:
-    model = model_loader.Load(options)
-    logdir = logdir_lib.LogDir(options.logdir)
-    if options.job == 'trainer':
-      logdir.Create(logdir.train_dir)
-    else:
-      checkpoint_job.CheckThereIsWork(options, logdir)
-    try:
-      with _Workers(options, logdir) as workers:
-        prepared = prepared_model.PreparedModel(options, model, logdir, workers)
-        return _JOBS[options.job](options, stop, prepared).Run()
-    except local_workers.WorkerLostError as e:
-      hint = '. The same command goes on from the last checkpoint'
-      raise user_error.TrainingError(
-        f'{e}{hint if options.job == "trainer" else ""}'
-      ) from e
-
-
-def _Workers(
-  options: flags.Options, logdir: logdir_lib.LogDir
-) -> contextlib.AbstractContextManager[local_workers.LocalWorkers | None]:
-  """A context with the processes of --local_workers, or with None."""
-  if not options.local_workers:
-    return contextlib.nullcontext()
-  return local_workers.LocalWorkers(
-    options.local_workers,
-    memory_limit=options.memory_limit,
-    # An evaler leaves the directory of a run as it is.
-    log_dir=logdir.workers_dir if options.job == 'trainer' else None,
-  )
-
-
-class _Trainer:
+class Trainer:
   """Trains from the newest checkpoint to the last step, then evaluates."""
 
   def __init__(
@@ -92,15 +50,23 @@ class _Trainer:
     self._logdir = prepared.logdir
     self._inputs = prepared.inputs
     self._checkpointer = prepared.checkpointer
+    self._clock = progress.StepClock()
     restored = prepared.RestoreOrInit()
     if restored:
       progress.Show(f'restored {self._checkpointer.Latest()}')
-    self.step = self._saved_step = restored['global_step'] if restored else 0
+    self.step = restored['global_step'] if restored else 0
+    self._saver = saving.Saver(
+      self._checkpointer, self._params, step=self.step, show=progress.Show
+    )
+    self._writing = tolerant_writing.TolerantWriting(progress.Show)
     self._train_seconds = restored['train_seconds'] if restored else 0.0
+    self._dev = dev_history.DevHistory(
+      os.path.join(self._logdir.train_dir, 'dev_metrics.jsonl'), self.step
+    )
     done = self.step >= self._params.max_steps
     self._evaluation = evaluation.Evaluation(
       self._task,
-      {k: v for k, v in self._inputs.items() if k != 'train'},
+      self._inputs,
       logdir=self._logdir,
       # A finished run that is evaluated again replaces its last results.
       start_step=self.step - int(done),
@@ -108,22 +74,29 @@ class _Trainer:
     )
     self._decode_programs = (
       decode_program.MakePrograms(self._task, self._inputs)
-      if options.decode_at_end
+      if options.decode_at_end and 'decoder' not in options.jobs
       else {}
+    )
+    self._jobs = checkpoint_jobs.CheckpointJobs(
+      options, stop, prepared, self._evaluation
     )
     self._CheckEvaluation()
 
   def _CheckEvaluation(self) -> None:
     """What evaluation shall do is possible; not found out after training."""
+    with user_error.Expected(ValueError):
+      train_params.Check(self._params, self._eval_params)
     path = self._options.evaluation.predictions
     if path:
       with user_error.Expected(ValueError, prefix=f'--predictions={path}: '):
         self._evaluation.CheckPredictions()
     best = self._eval_params.best_metric
-    if best:
+    early = self._eval_params.early_stop_evals
+    if best or early:
       if 'dev' not in self._evaluation.datasets:
+        wish = f'best_metric={best!r}' if best else f'early_stop_evals={early}'
         raise user_error.UserError(
-          f'eval.best_metric={best!r} is of the dev data, which model '
+          f'eval.{wish} is of the dev data, which model '
           f'{self._prepared.model.name} has not; define its method Dev'
         )
       with user_error.Expected(ValueError):
@@ -132,28 +105,46 @@ class _Trainer:
   def Run(self) -> int:
     """Trains, then evaluates; returns the exit status."""
     # Not before the checkpoint has shown that the directory is this model's.
-    self._logdir.WriteText('params.txt', self._prepared.model.params.ToText())
-    self._logdir.WriteJson('plan.json', self._task.net.plan.ToJson())
+    with user_error.Expected(OSError, prefix='cannot write to --logdir: '):
+      self._logdir.WriteText('params.txt', self._prepared.model.params.ToText())
+      self._logdir.WriteJson('plan.json', self._task.net.plan.ToJson())
     run_assets.Write(self._logdir, self._prepared.assets)
+    # The process before may have been stopped in it.
+    self._WorkOnCheckpoint()
     max_steps = self._params.max_steps
-    if self.step < max_steps:
-      self._TrainSteps()
-      if self._stop.requested and self.step < max_steps:
+    if self._IsEnough():
+      progress.Show(f'nothing to train: step {self.step}, {self._WhyEnough()}')
+    elif self.step < max_steps:
+      with watchdog.Watchdog(
+        self._options.operation.watchdog_seconds,
+        self._clock.Activity,
+        progress.Show,
+      ):
+        self._TrainSteps()
+      if self._IsEnough():
+        progress.Show(f'training ends at step {self.step}: {self._WhyEnough()}')
+      elif self._stop.requested and self.step < max_steps:
         return self._Stopped()
     else:
       progress.Show(
         f'nothing to train: step {self.step} of {max_steps} is reached'
       )
+    status = self._Evaluate() if self._options.eval_at_end else 0
+    self._saver.Finish()
+    if status:
+      return status
+    if not self._WorkOnCheckpoint():  # It may be complete only now.
+      return self._Stopped()
     if not self._options.eval_at_end:
-      return 0
-    return self._Evaluate()
+      self._jobs.ShowResults()
+    return 0
 
   def _TrainSteps(self) -> None:
     p = self._params
     progress.Show(
       f'training from step {self.step} to {p.max_steps}; building the graph'
     )
-    clock = progress.StepClock()
+    clock = self._clock
     writer = summaries.SummaryWriter(self._logdir.train_dir, self.step)
     program = train_program.TrainProgram(
       self._task,
@@ -161,8 +152,10 @@ class _Trainer:
       recorder=recorder.Recorder(
         p,
         batch_size=micro_batch.BatchSize(self._inputs['train'].BatchSpec()),
+        unit=self._task.params.loss_unit,
         clock=clock,
         log=step_log.StepLog(self._logdir.step_log, self.step),
+        device_log=step_log.StepLog(self._logdir.device_log, self.step),
         write_summary=writer.Scalars,
         show=progress.Show,
         timing=step_timing.StepTiming(
@@ -172,75 +165,98 @@ class _Trainer:
           pictures=self._options.timeline,
           show=progress.Show,
         ),
+        measure=device_metrics.DeviceMetrics(
+          self._task.net, self._prepared.workers
+        ).Measure,
+        explain=lambda step, batch: nonfinite.Explain(
+          self._task.net, batch, step
+        ),
       ),
       clock=clock,
       step=self.step,
+      profiler=step_profiler.StepProfiler(
+        self._options.operation.ProfiledSteps(),
+        self._logdir.train_dir,
+        progress.Show,
+      ),
     )
     self._program = program
     started, before = time.monotonic(), self._train_seconds
-    self._last_save = started
-    while self.step < p.max_steps and not self._stop.requested:
-      with self._task.net.NamedFailures():
-        program.Run(self._NextStop(), self._Interrupted)
-      self.step = program.step
-      self._train_seconds = before + time.monotonic() - started
-      interval = self._eval_params.interval_steps
-      metrics = None
-      if interval and self.step % interval == 0:
+    if self._eval_params.early_stop_evals and not self._dev.Has(self.step):
+      # The process before was stopped in this evaluation.
+      self._EvaluateDev()
+    try:
+      while not self._IsDone() and not self._stop.requested:
+        with self._task.net.NamedFailures():
+          program.Run(self._NextStop(), self._Interrupted)
+        self.step = program.step
+        self._train_seconds = before + time.monotonic() - started
         metrics = self._EvaluateDev()
-      if self._IsSaveDue() or self._IsBest(metrics):
-        writer.Flush()
-        self._Save()
-        self._MarkBest(metrics)
-    writer.Close()
+        best = self._IsBest(metrics)
+        if self._IsSaveDue() or best:
+          self._Save(metrics)
+          pause = time.monotonic()
+          self._WorkOnCheckpoint()
+          pause = time.monotonic() - pause
+          started += pause
+          self._saver.Skip(pause)
+    except user_error.UserError:
+      # What is being written would be lost with this process.
+      self._saver.Wait()
+      raise
+    with contextlib.suppress(OSError):  # Which the recorder has told.
+      writer.Flush()
+
+  def _IsDone(self) -> bool:
+    return self.step >= self._params.max_steps or self._IsEnough()
 
   def _NextStop(self) -> int:
     """The next step at which something other than training happens."""
-    p = self._params
-    intervals = (
-      p.save_interval_steps,
-      self._eval_params.interval_steps,
-    )
-    stops = [(self.step // n + 1) * n for n in intervals if n]
-    return min([p.max_steps, *stops])
+    stops = [self._params.max_steps, self._saver.NextStop(self.step)]
+    interval = self._eval_params.interval_steps
+    if interval:
+      stops.append((self.step // interval + 1) * interval)
+    return min(stop for stop in stops if stop is not None)
 
   def _Interrupted(self) -> bool:
-    return self._stop.requested or self._IsSaveTime()
-
-  def _IsSaveTime(self) -> bool:
-    seconds = self._params.save_interval_seconds
-    if not seconds or self._program.step == self._saved_step:
-      return False
-    return time.monotonic() - self._last_save >= seconds
+    return self._stop.requested or self._saver.IsTime(self._program.step)
 
   def _IsSaveDue(self) -> bool:
-    steps = self._params.save_interval_steps
     return (
-      self._stop.requested
-      or self.step >= self._params.max_steps
-      or bool(steps and self.step % steps == 0)
-      or self._IsSaveTime()
+      self._stop.requested or self._IsDone() or self._saver.IsDue(self.step)
     )
 
-  def _Save(self) -> None:
-    if self.step == self._saved_step:
-      return
-    try:
-      self._checkpointer.Save(
-        self.step,
-        # Step t reads mini-batch t, so the position is the number of steps.
-        {
-          'input_position': self.step,
-          'train_seconds': self._train_seconds,
-          'max_steps': self._params.max_steps,
-        },
-      )
-    except checkpoint.CheckpointError as e:
-      raise user_error.TrainingError(e) from e
-    self._saved_step = self.step
-    self._last_save = time.monotonic()
+  def _Save(self, metrics: dict[str, float] | None) -> None:
+    """Begins to save; the checkpoint may become the best one.
+
+    Args:
+      metrics: of the dev data at this step; None: not evaluated.
+    """
+    step = self.step
+    self._saver.Save(
+      step,
+      # Step t reads mini-batch t, so the position is the number of steps.
+      {
+        'input_position': step,
+        'train_seconds': self._train_seconds,
+        # An evaler waits for this step.
+        'max_steps': step if self._IsEnough() else self._params.max_steps,
+      },
+      on_saved=lambda: self._MarkBest(step, metrics),
+    )
+
+  def _WorkOnCheckpoint(self) -> bool:
+    """What --job=evaler and decoder do with the checkpoint of this step.
+
+    Returns:
+      Whether nothing is left to do; False where it was interrupted.
+    """
+    if not self._jobs or not self._saver.IsSaved(self.step):
+      return True
+    return self._jobs.WorkOnStep(self.step)
 
   def _Stopped(self) -> int:
+    self._saver.Finish()
     latest = self._checkpointer.Latest()
     progress.Show(
       f'stopped by {self._stop.signal_name} at step {self.step}; '
@@ -252,35 +268,65 @@ class _Trainer:
   # Evaluation.
 
   def _EvaluateDev(self) -> dict[str, float] | None:
-    """The metrics of the dev data; None: it has none, or was interrupted."""
-    if 'dev' not in self._evaluation.datasets:
+    """The metrics of the dev data.
+
+    Returns:
+      {name: mean}; None where it is not due or was interrupted, or there is no
+      dev data.
+    """
+    interval = self._eval_params.interval_steps
+    due = self.step and interval and self.step % interval == 0
+    if not due or 'dev' not in self._evaluation.datasets:
       return None
     result = self._evaluation.Run('dev', self.step)
     if result is None:
       return None
     progress.Show(evaluation.StepLine(self.step, 'dev', result))
+    with self._writing('dev_metrics.jsonl'):
+      self._dev.Add(self.step, result.metrics)
     return result.metrics
+
+  def _IsEnough(self) -> bool:
+    """Whether early stopping ends training at this step."""
+    patience = self._eval_params.early_stop_evals
+    best = self._dev.Best(self._eval_params.best_metric) if patience else None
+    return best is not None and best.evals_since >= patience
+
+  def _WhyEnough(self) -> str:
+    best = self._dev.Best(self._eval_params.best_metric)
+    since = f'{best.evals_since} evaluations without a better'
+    if best.step is None:
+      return f'{since} dev {best.metric}, none of which is a number'
+    return (
+      f'{since} dev {best.metric} than {progress.Number(best.value)} of step '
+      f'{best.step} (eval.early_stop_evals)'
+    )
 
   def _IsBest(self, metrics: dict[str, float] | None) -> bool:
     """Whether this step has the best metrics of the dev data so far."""
     criterion = self._Criterion(metrics)
-    return criterion is not None and best_checkpoint.IsBest(
+    if criterion is None:
+      return False
+    # The checkpoint that is being written may be a better one.
+    self._saver.Wait()
+    return best_checkpoint.IsBest(
       self._logdir.train_dir, metrics[criterion.metric], criterion
     )
 
-  def _MarkBest(self, metrics: dict[str, float] | None) -> None:
-    """Keeps the checkpoint of this step if it is the best one."""
+  def _MarkBest(self, step: int, metrics: dict[str, float] | None) -> None:
+    """Keeps the complete checkpoint of a step if it is the best one."""
     criterion = self._Criterion(metrics)
-    if criterion is None or self.step != self._saved_step:
+    if criterion is None:
       return
     value = metrics[criterion.metric]
-    if self._checkpointer.RecordMetric(
-      self.step, value, criterion.higher_is_better, criterion.metric
-    ):
-      progress.Show(
-        f'best dev {criterion.metric} so far: {progress.Number(value)}, '
-        f'{self._checkpointer.Best()}'
-      )
+    with self._writing('best.json'):
+      if self._checkpointer.RecordMetric(
+        step, value, criterion.higher_is_better, criterion.metric
+      ):
+        progress.Show(
+          f'best dev {criterion.metric} so far: {progress.Number(value)}, '
+          f'{self._checkpointer.Best()}'
+        )
 
   def _Criterion(
     self, metrics: dict[str, float] | None
@@ -293,32 +339,26 @@ class _Trainer:
 
   def _Evaluate(self) -> int:
     """Evaluates all datasets, decodes; returns the exit status."""
-    metrics = {}
-    with predictions.Open(self._options.evaluation.predictions) as writer:
-      for dataset in self._evaluation.datasets:
-        result = self._evaluation.Run(dataset, self.step, writer)
-        if result is None:
-          return self._Stopped()
-        metrics[dataset] = result.metrics
-      if writer is not None:
-        writer.Publish()
-        progress.Show(f'predictions of step {self.step}: {writer.path}')
-    self._MarkBest(metrics.get('dev'))
-    for dataset, program in self._decode_programs.items():
-      self._logdir.Create(self._logdir.DecoderDir(dataset))
-      path = decoder_job.OutputPath(self._logdir, dataset, self.step)
-      result = program.Run(path, lambda: self._stop.requested)
-      if result is None:
-        return self._Stopped()
-      progress.Show(f'{dataset} as decoded at step {self.step}: {path}')
-      metrics.setdefault(dataset, {}).update(result.metrics)
-    self._prepared.WriteResults(self.step, self._train_seconds, metrics)
+    metrics = self._jobs.Metrics(
+      'evaler', self.step
+    ) or self._evaluation.RunAll(
+      self.step, self._options.evaluation.predictions
+    )
+    if metrics is None:
+      return self._Stopped()
+    if self._saver.IsSaved(self.step):
+      self._MarkBest(self.step, metrics.get('dev'))
+    decoded = self._jobs.Metrics('decoder', self.step) or decoder_job.RunAll(
+      self._decode_programs,
+      self._logdir,
+      self.step,
+      lambda: self._stop.requested,
+    )
+    if decoded is None:
+      return self._Stopped()
+    for dataset, scores in decoded.items():
+      metrics[dataset] = {**metrics.get(dataset, {}), **scores}
+    with self._writing('results.json'):
+      self._prepared.WriteResults(self.step, self._train_seconds, metrics)
     prepared_model.ShowResults(metrics)
     return 0
-
-
-_JOBS = {
-  'trainer': _Trainer,
-  'evaler': evaler_job.Evaler,
-  'decoder': decoder_job.Decoder,
-}

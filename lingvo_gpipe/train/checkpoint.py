@@ -1,8 +1,9 @@
 """Saving and restoring: complete or not there, readable with any partitions.
 
-Built on tf.train.Checkpoint. Files are written into a temporary directory and
-renamed, the one that makes the checkpoint complete last (checkpoint_files.py),
-so that a crash at any moment leaves the checkpoints before as they were.
+Files are those of tf.train.Checkpoint. They are written into a temporary
+directory and renamed, the one that makes the checkpoint complete last
+(checkpoint_files.py), so that a crash at any moment leaves the checkpoints
+before as they were.
 
 Variables are saved by their paths in the model, which do not depend on
 partitions: what was written with K=4 restores with K=1.
@@ -20,7 +21,12 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from lingvo_gpipe.train import best_checkpoint, checkpoint_files, summaries
+from lingvo_gpipe.train import (
+  best_checkpoint,
+  checkpoint_files,
+  summaries,
+  value_files,
+)
 
 CheckpointError = checkpoint_files.CheckpointError
 CorruptError = checkpoint_files.CorruptError
@@ -72,6 +78,8 @@ class Checkpointer:
     *,
     model: str = '',
     max_to_keep: int = 5,
+    keep_every_steps: int = 0,
+    verify: bool = True,
     io_device: str | None = None,
   ):
     """Nothing is written before the first Save.
@@ -81,6 +89,11 @@ class Checkpointer:
       variables: {variable path: variable}.
       model: name of the model, for messages about foreign checkpoints.
       max_to_keep: how many of the newest to keep, besides the best; 0: all.
+      keep_every_steps: checkpoints of multiples of it are never deleted; 0:
+        none.
+      verify: whether Restore compares the files with their checksums first,
+        which means reading them twice, the second time from memory if there is
+        some.
       io_device: the device that does the reading and writing, such as
         '/job:localhost/replica:0/task:0/device:CPU:0', to which all values then
         travel. None: each worker for its own variables, into `directory`, which
@@ -100,8 +113,11 @@ class Checkpointer:
     self._variables = dict(variables)
     self._model = model
     self._max_to_keep = max_to_keep
-    self._checkpoint = tf.train.Checkpoint(variables=self._variables)
-    self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
+    self._keep_every_steps = keep_every_steps
+    self._verify = verify
+    self._io_device = io_device
+    self._files = value_files.ValueFiles(self._variables, io_device)
+    self._snapshot: value_files.Snapshot | None = None
 
   def Latest(self) -> str | None:
     """The prefix of the newest complete checkpoint; None if there is none."""
@@ -125,6 +141,48 @@ class Checkpointer:
       CheckpointError: where files cannot be written, for example because the
         disk is full. Earlier checkpoints stay.
     """
+    self._AwaitAssignments()
+    return self._SaveValues(self._files, step, metadata)
+
+  def TakeSnapshot(self) -> None:
+    """Keeps the present values, to be written while the variables change.
+
+    In place of those of before, if they are still there; see
+    value_files.Snapshot.
+    """
+    self._AwaitAssignments()
+    if self._snapshot is None:
+      self._snapshot = value_files.Snapshot(self._variables, self._io_device)
+    self._snapshot.Take()
+
+  def SaveSnapshot(
+    self, step: int, metadata: Mapping[str, Any] | None = None
+  ) -> str:
+    """Saves the snapshot as Save does; in any thread, but in one at a time.
+
+    Args:
+      step: see Save.
+      metadata: see Save.
+
+    Returns:
+      The checkpoint's prefix.
+
+    Raises:
+      CheckpointError: see Save.
+    """
+    return self._SaveValues(self._snapshot, step, metadata)
+
+  def DropSnapshot(self) -> None:
+    """Frees the memory of the snapshot, if there is one."""
+    if self._snapshot is not None:
+      self._snapshot.Drop()
+
+  def _SaveValues(
+    self,
+    values: value_files.ValueFiles | value_files.Snapshot,
+    step: int,
+    metadata: Mapping[str, Any] | None,
+  ) -> str:
     prefix = checkpoint_files.Prefix(self.directory, int(step))
     name = os.path.basename(prefix)
     temporary = os.path.join(self.directory, f'{_TEMPORARY}{name}')
@@ -132,9 +190,9 @@ class Checkpointer:
       os.makedirs(self.directory, exist_ok=True)
       self._RemoveRemains(int(step))
       os.mkdir(temporary)
-      self._AwaitAssignments()
       try:
-        self._Write(temporary, name, int(step), metadata or {})
+        values.Write(os.path.join(temporary, name))
+        self._Complete(temporary, name, int(step), metadata or {})
         _Publish(temporary, prefix)
       except Exception:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -149,18 +207,17 @@ class Checkpointer:
     self._DeleteOld()
     return prefix
 
-  def _Write(
+  def _Complete(
     self, directory: str, name: str, step: int, metadata: Mapping[str, Any]
   ) -> None:
-    """Writes all files of a checkpoint into a directory."""
-    self._checkpoint.write(os.path.join(directory, name), self._options)
-    files = {}
+    """Adds the JSON file to a directory with the values of a checkpoint."""
+    files, checksums = {}, {}
     for file in sorted(os.listdir(directory)):
       path = os.path.join(directory, file)
       _Sync(path)
       files[file] = os.path.getsize(path)
-    summaries.WriteJson(
-      os.path.join(directory, f'{name}.json'),
+      checksums[file] = checkpoint_files.Checksum(path)
+    info = summaries.Plain(
       {
         'format_version': checkpoint_files.FORMAT_VERSION,
         'model': self._model,
@@ -168,8 +225,13 @@ class Checkpointer:
         'tensorflow_version': tf.__version__,
         'saved_at': datetime.datetime.now(datetime.UTC).isoformat(),
         'files': files,
+        'checksums': checksums,
         'metadata': metadata,
-      },
+      }
+    )
+    summaries.WriteJson(
+      os.path.join(directory, f'{name}.json'),
+      checkpoint_files.WithChecksum(info),
     )
 
   def _RemoveRemains(self, step: int) -> None:
@@ -191,11 +253,16 @@ class Checkpointer:
     best = self.Best()
     complete = checkpoint_files.Checkpoints(self.directory)
     for prefix in complete[: -self._max_to_keep]:
-      if prefix != best:
+      if prefix != best and not self._IsKept(prefix):
         try:
           checkpoint_files.Delete(prefix)
         except OSError as e:
           logging.warning('cannot delete the old checkpoint %s: %s', prefix, e)
+
+  def _IsKept(self, prefix: str) -> bool:
+    """Whether a checkpoint is one of every so many steps."""
+    every = self._keep_every_steps
+    return bool(every) and checkpoint_files.StepOf(prefix) % every == 0
 
   # The best one.
 
@@ -246,7 +313,7 @@ class Checkpointer:
       MismatchError: where names, shapes or dtypes of variables differ. No
         variable has changed.
       CorruptError: where a file is damaged; names a good checkpoint if there is
-        one. Some variables may have changed.
+        one. No variable has changed, if files are verified.
       CheckpointError: where it is not complete, or of a later format.
     """
     path = path or self.Latest()
@@ -254,12 +321,14 @@ class Checkpointer:
       return None
     prefix = checkpoint_files.PrefixOf(path)
     info = checkpoint_files.ReadInfo(prefix)
-    checkpoint_files.CheckSizes(prefix)
+    if self._verify:
+      checkpoint_files.CheckContents(prefix)
+    else:
+      checkpoint_files.CheckSizes(prefix)
     self._CheckVariables(prefix, info['model'], ignore_unused)
     self._AwaitAssignments()
     with checkpoint_files.Explained(prefix):
-      status = self._checkpoint.read(prefix, self._options)
-      status.assert_existing_objects_matched().expect_partial()
+      self._files.Read(prefix)
     return {**info['metadata'], 'global_step': info['global_step']}
 
   def _AwaitAssignments(self) -> None:

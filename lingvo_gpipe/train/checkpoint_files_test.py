@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 
 import tensorflow as tf
 from absl.testing import absltest, parameterized
@@ -130,7 +131,7 @@ class CheckpointFilesTest(parameterized.TestCase):
       checkpoint_files.CheckSizes(self._Path(3))
     self._Damage(1, '.index', 'remove')
     with self.assertRaisesRegex(
-      checkpoint_files.CorruptError, 'Checksum.*no other good one'
+      checkpoint_files.CorruptError, 'content has changed.*no other good one'
     ):
       checkpoint_files.Verify(self._Path(2))
 
@@ -138,7 +139,8 @@ class CheckpointFilesTest(parameterized.TestCase):
     prefix = self.checkpointer.Save(1)
     with open(f'{prefix}.json') as f:
       info = json.load(f)
-    for version, message in ((2, 'has format 2, of a later'), ('x', 'damaged')):
+    cases = ((3, 'has format 3, of a later'), ('x', 'of another program'))
+    for version, message in cases:
       with open(f'{prefix}.json', 'w') as f:
         json.dump({**info, 'format_version': version}, f)
       with self.assertRaisesRegex(checkpoint_files.CheckpointError, message):
@@ -148,6 +150,95 @@ class CheckpointFilesTest(parameterized.TestCase):
         f.write(text)
       with self.assertRaisesRegex(checkpoint_files.CorruptError, 'it has no'):
         checkpoint_files.ReadInfo(prefix)
+
+  @parameterized.parameters('.index', f'.{_DATA}', '.json')
+  def testAnyBitIsMissed(self, suffix):
+    """Or, in the JSON file, is of a space between values."""
+    prefix = self.checkpointer.Save(1)
+    path = f'{prefix}{suffix}'
+    with open(path, 'rb') as f:
+      content = f.read()
+    info = checkpoint_files.ReadInfo(prefix)
+    for bit in range(0, 8 * len(content), 37):
+      changed = bytearray(content)
+      changed[bit // 8] ^= 1 << bit % 8
+      with open(path, 'wb') as f:
+        f.write(changed)
+      try:
+        checkpoint_files.CheckContents(prefix)
+      except checkpoint_files.CheckpointError as e:
+        self.assertIn(path if 'damaged' in str(e) else prefix, str(e))
+      else:
+        self.assertEqual(checkpoint_files.ReadInfo(prefix), info)
+        self.assertEqual(suffix, '.json')
+
+  def testNothingChangesWhereRestoringIsRefused(self):
+    self.checkpointer.Save(1)
+    self.checkpointer.Save(2)
+    path = self._Path(2, f'.{_DATA}')
+    with open(path, 'r+b') as f:
+      f.write(os.urandom(os.path.getsize(path)))
+    variables = {k: tf.Variable(v + v) for k, v in _Variables().items()}
+    before = {k: v.numpy().tolist() for k, v in variables.items()}
+    reader = checkpoint.Checkpointer(self.directory, variables, model='image.A')
+    with self.assertRaisesRegex(
+      checkpoint_files.CorruptError,
+      f'{path}: its content has changed .*CRC-32.*newest good one is '
+      f'{self._Path(1)}: .*: mkdir -p (.*) && mv {self._Path(2)}.* (.*)',
+    ) as caught:
+      reader.Restore()
+    self.assertEqual(
+      {k: v.numpy().tolist() for k, v in variables.items()}, before
+    )
+    # The command that is offered does what it says.
+    command = str(caught.exception).partition('it away: ')[2]
+    subprocess.run(command, shell=True, check=True)
+    self.assertEqual(reader.Restore()['global_step'], 1)
+
+  def testOldFormatWithoutChecksums(self):
+    prefix = self.checkpointer.Save(1)
+    with open(f'{prefix}.json') as f:
+      info = json.load(f)
+    for name in ('checksum', 'checksums'):
+      del info[name]
+    with open(f'{prefix}.json', 'w') as f:
+      json.dump({**info, 'format_version': 1}, f)
+    self.assertEqual(self.checkpointer.Restore()['global_step'], 1)
+    self._Damage(1, f'.{_DATA}', 'flip')
+    with self.assertRaisesRegex(checkpoint_files.CorruptError, 'Checksum'):
+      self.checkpointer.Restore()
+
+  def testTheReasonOfAnErrorOfTensorflow(self):
+    message = (
+      'Graph execution error:\n\nDetected at node SaveV2_1 defined at (most '
+      'recent call last):\n  File "threading.py", line 1, in run\n\n  File '
+      '"saver.py", line 5, in save\n\n/a/b.data; No space left\non device\n\t '
+      '[[{{node SaveV2_1}}]]\nAdditional GRPC error information from remote '
+      'target /job:worker:\n:UNKNOWN:Error {grpc_status:11}\n\t '
+      '[[SaveV2_1/_15]] [Op:__inference_tf_function_save_5]'
+    )
+    self.assertEqual(
+      checkpoint_files.Reason(tf.errors.UnknownError(None, None, message)),
+      '/a/b.data; No space left on device',
+    )
+    message = (
+      '2 root error(s) found.\n  (0) OUT_OF_RANGE: /a/b.data; File too large\n'
+      '\t [[{{node SaveV2_1}}]]\n  (1) CANCELLED: because of it\n'
+    )
+    self.assertEqual(
+      checkpoint_files.Reason(tf.errors.OutOfRangeError(None, None, message)),
+      '/a/b.data; File too large',
+    )
+    self.assertEqual(
+      checkpoint_files.Reason(OSError(28, 'No space left', '/a/b')),
+      "[Errno 28] No space left: '/a/b'",
+    )
+    with self.assertRaises(tf.errors.OpError) as caught:
+      tf.io.read_file('/no/such/file')
+    self.assertEqual(
+      checkpoint_files.Reason(caught.exception),
+      '/no/such/file; No such file or directory',
+    )
 
 
 if __name__ == '__main__':

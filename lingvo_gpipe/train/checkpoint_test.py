@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from lingvo_gpipe.train import checkpoint, checkpoint_files
+from lingvo_gpipe.train import checkpoint, checkpoint_files, value_files
 
 
 def setUpModule():
@@ -145,6 +145,30 @@ class CheckpointTest(parameterized.TestCase):
       saver.Save(step)
     self.assertLen(self._Steps(), 7)
 
+  def testKeepsEverySoManySteps(self):
+    saver = self._Checkpointer(_Variables(0), max_to_keep=1, keep_every_steps=3)
+    for step in range(1, 9):
+      saver.Save(step)
+    self.assertEqual(self._Steps(), [3, 6, 8])
+
+  def testSnapshot(self):
+    """Holds the old values whatever changes the variables."""
+    variables = _Variables(5)
+    saver = self._Checkpointer(variables)
+    saver.TakeSnapshot()
+    variables['net/a/w'].assign_add(tf.ones([3, 4]))
+    variables['net/b/w'].assign(tf.zeros([3, 4]))
+    variables['net/a/w/accum'].scatter_sub(
+      tf.IndexedSlices(tf.ones([1, 4]), [1])
+    )
+    tf.raw_ops.ResourceApplyGradientDescent(
+      var=variables['net/b/w/accum'].handle, alpha=1.0, delta=tf.ones([3, 4])
+    )
+    saver.SaveSnapshot(5)
+    restored = _Variables(0)
+    self._Checkpointer(restored).Restore()
+    self.assertEqual(_Values(restored), _Values(_Variables(5)))
+
   # Crashes and full disks.
 
   @parameterized.product(
@@ -238,9 +262,9 @@ class CheckpointTest(parameterized.TestCase):
     saver = self._Checkpointer(_Variables(1))
     saver.Save(1)
     lost = tf.errors.UnavailableError(None, None, 'worker 1 is lost')
-    calls = {'write': lambda: saver.Save(2), 'read': saver.Restore}
+    calls = {'Write': lambda: saver.Save(2), 'Read': saver.Restore}
     for method, call in calls.items():
-      with mock.patch.object(tf.train.Checkpoint, method, side_effect=lost):
+      with mock.patch.object(value_files.ValueFiles, method, side_effect=lost):
         with self.assertRaises(tf.errors.UnavailableError):
           call()
     self.assertLen(os.listdir(self.directory), 3)

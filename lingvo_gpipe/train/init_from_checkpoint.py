@@ -91,7 +91,7 @@ class InitFromCheckpoint:
     p = self.params
     prefix = _Find(p.checkpoint)
     info = checkpoint_files.ReadInfo(prefix)
-    checkpoint_files.CheckSizes(prefix)
+    checkpoint_files.CheckContents(prefix)
     theirs = checkpoint_files.ReadVariables(prefix)
     specs = {spec.path: spec for spec in tf.nest.flatten(variable_specs)}
     sources, random, missing, different = {}, [], {}, []

@@ -8,12 +8,13 @@ One update of variables that are spread over devices:
 
 Only scalars leave a device. The sum is taken in the order of the variables,
 whatever their devices, so that any number of partitions gives the same norm to
-the last bit.
+the last bit. The norms of partitions are sums of the same squares.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -40,9 +41,18 @@ class _Trained:
 
 @dataclasses.dataclass(frozen=True)
 class _Update:
-  """One variable's part in an update; `index` is its place among all."""
+  """One variable's part in an update.
+
+  Attributes:
+    index: its place among all.
+    partition: the one that it belongs to.
+    variable: the variable.
+    gradient: a tensor or tf.IndexedSlices.
+    trained: its spec and slots.
+  """
 
   index: int
+  partition: int
   variable: tf.Variable
   gradient: Any
   trained: _Trained
@@ -211,6 +221,7 @@ class Learner:
     gradients: Any,
     global_step: Any,
     finite: Any = True,
+    partitions: Sequence[int] | None = None,
   ) -> NestedMap:
     """Makes one update. Works eagerly and in a tf.function.
 
@@ -221,22 +232,29 @@ class Learner:
         variable, best on its device, or None for variables that are left alone.
       global_step: int64 scalar, how many steps came before.
       finite: bool scalar, whether all else that the step computed is finite.
+      partitions: for each variable, in flat order, the index of the partition
+        that it belongs to; None: all belong to one.
 
     Returns:
-      A NestedMap of scalars:
-        learning_rate: float64.
-        grad_norm: float64, of all gradients before clipping, with L2's share.
-          Gradients whose squares overflow their dtype count as not finite.
-        update_skipped: bool, whether nothing was changed because grad_norm, or
-          something else of the step, is not finite.
-        num_skipped: int64, how many updates were skipped so far.
+      A NestedMap of
+        learning_rate: float64 scalar.
+        grad_norm: float64 scalar, of all gradients before clipping, with L2's
+          share. Gradients whose squares overflow their dtype count as not
+          finite.
+        partition_grad_norms: float64 [partitions], likewise of those of each
+          partition; 0 for one without gradients.
+        update_skipped: bool scalar, whether nothing was changed because
+          grad_norm, or something else of the step, is not finite.
+        num_skipped: int64 scalar, how many updates were skipped so far.
 
     Raises:
       ValueError: where no gradient is given, or one for an unknown variable.
     """
     p = self.params
     self._CheckInstantiated()
-    updates = self._Updates(variables, gradients)
+    if partitions is None:
+      partitions = [0] * len(tf.nest.flatten(variables))
+    updates = self._Updates(variables, gradients, partitions)
     groups: dict[str, list[_Update]] = {}
     for update in updates:
       groups.setdefault(update.variable.device, []).append(update)
@@ -247,7 +265,13 @@ class Learner:
         group[:] = [self._Prepare(update) for update in group]
         squares[device] = tf.stack([_SquareSum(u.gradient) for u in group])
     order = [u.index for group in groups.values() for u in group]
-    norm = tf.sqrt(tf.reduce_sum(_InOrder(list(squares.values()), order)))
+    all_squares = _InOrder(list(squares.values()), order)
+    norm = tf.sqrt(tf.reduce_sum(all_squares))
+    partition_norms = tf.sqrt(
+      tf.math.unsorted_segment_sum(
+        all_squares, [u.partition for u in updates], max(partitions) + 1
+      )
+    )
 
     apply = tf.logical_and(tf.math.is_finite(norm), finite)
     learning_rate = self.LearningRate(global_step)
@@ -281,15 +305,21 @@ class Learner:
     return NestedMap(
       learning_rate=learning_rate,
       grad_norm=norm,
+      partition_grad_norms=partition_norms,
       update_skipped=~apply,
       num_skipped=tf.identity(self._counters['num_skipped']),
     )
 
-  def _Updates(self, variables: Any, gradients: Any) -> list[_Update]:
+  def _Updates(
+    self, variables: Any, gradients: Any, partitions: Sequence[int]
+  ) -> list[_Update]:
     """Pairs trained variables with gradients; None gradients are left out."""
     updates, unconnected = [], []
-    for variable, gradient in zip(
-      tf.nest.flatten(variables), tf.nest.flatten(gradients), strict=True
+    for variable, gradient, partition in zip(
+      tf.nest.flatten(variables),
+      tf.nest.flatten(gradients),
+      partitions,
+      strict=True,
     ):
       trained = self._trained.get(variable.ref())
       if gradient is None:
@@ -302,7 +332,9 @@ class Learner:
           'slots: it is not trainable, or was not given to '
           'InstantiateVariables()'
         )
-      updates.append(_Update(len(updates), variable, gradient, trained))
+      updates.append(
+        _Update(len(updates), partition, variable, gradient, trained)
+      )
     if not updates:
       raise ValueError(
         f'{self.params.name}: no variable has a gradient; does the loss depend '

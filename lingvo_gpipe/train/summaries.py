@@ -18,13 +18,7 @@ import tensorflow as tf
 from absl import logging
 
 from lingvo_gpipe import atomic_file
-
-# What tf.summary.scalar adds. That function is not used because it needs the
-# package tensorboard, which only those who look at the curves have to have.
-_SCALAR = tf.compat.v1.SummaryMetadata(
-  plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name='scalars'),
-  data_class='DATA_CLASS_SCALAR',
-)
+from lingvo_gpipe.train import event_file
 
 
 class SummaryWriter:
@@ -52,9 +46,7 @@ class SummaryWriter:
     pattern = os.path.join(glob.escape(directory), f'*tfevents*{suffix}')
     for path in glob.glob(pattern) if start_step is not None else ():
       _DropStepsAfter(path, start_step)
-    self._writer = tf.summary.create_file_writer(
-      directory, filename_suffix=suffix
-    )
+    self._file = event_file.EventFile(directory, suffix)
 
   def Scalars(self, step: int, values: Mapping[str, Any]) -> None:
     """Writes scalars.
@@ -62,44 +54,38 @@ class SummaryWriter:
     Args:
       step: the step they belong to.
       values: {name: number or scalar tensor}; '/' in names makes groups.
+
+    Raises:
+      OSError: where they cannot be written, because the disk is full for
+        example; they are, by the next call that can.
     """
-    with self._writer.as_default(step=int(step)):
-      for name, value in values.items():
-        tf.summary.write(name, tf.cast(value, tf.float32), metadata=_SCALAR)
+    self._file.Write(int(step), {k: float(v) for k, v in values.items()})
 
   def Flush(self) -> None:
-    """Puts everything into the file, for TensorBoard to see."""
-    self._writer.flush()
-
-  def Close(self) -> None:
-    """Flushes and closes the file."""
-    self._writer.close()
+    """Tries to write what could not be written before; raises as Scalars."""
+    self._file.Flush()
 
 
 def _DropStepsAfter(path: str, last_step: int) -> None:
-  """Removes the events of steps after `last_step` from an event file.
+  """Cuts off the events of steps after `last_step` from an event file.
 
-  An incomplete record at the end, of a process that was killed, goes too.
+  The steps of a file ascend. An incomplete record at the end, of a process that
+  was killed, goes too. Needs no room on the disk.
   """
-  kept, num_dropped = [], 0
+  size = 0
   try:
     for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
       if tf.compat.v1.Event.FromString(record).step > last_step:
-        num_dropped += 1
-      else:
-        kept.append(record)
+        break
+      size += event_file.RecordSize(record)
   except tf.errors.DataLossError:
-    num_dropped += 1
-  if not num_dropped:
-    return
-  logging.info(
-    '%s: removing %d events after step %d', path, num_dropped, last_step
-  )
-  temporary = f'{path}.tmp'
-  with tf.io.TFRecordWriter(temporary) as writer:
-    for record in kept:
-      writer.write(record)
-  os.replace(temporary, path)
+    pass
+  dropped = os.path.getsize(path) - size
+  if dropped:
+    logging.info(
+      '%s: removing %d bytes of events after step %d', path, dropped, last_step
+    )
+    os.truncate(path, size)
 
 
 def WriteJson(path: str, values: Mapping[str, Any]) -> None:
@@ -113,7 +99,7 @@ def WriteJson(path: str, values: Mapping[str, Any]) -> None:
   Raises:
     TypeError: for a value that JSON cannot hold; the file stays as it was.
   """
-  text = json.dumps(_Plain(values), indent=2, allow_nan=False) + '\n'
+  text = json.dumps(Plain(values), indent=2, allow_nan=False) + '\n'
   with atomic_file.Writing(path) as f:
     f.write(text)
 
@@ -124,28 +110,31 @@ def AppendJson(path: str, values: Mapping[str, Any]) -> None:
   Args:
     path: of the file; made where it is missing. Its directory exists.
     values: as of WriteJson.
+
+  Raises:
+    OSError: where it cannot be written; the file then ends as before.
   """
-  line = json.dumps(_Plain(values), allow_nan=False) + '\n'
-  # One write to a file opened for appending: lines of several processes do not
-  # mix.
-  descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-  try:
-    os.write(descriptor, line.encode())
-    os.fsync(descriptor)
-  finally:
-    os.close(descriptor)
+  line = json.dumps(Plain(values), allow_nan=False) + '\n'
+  atomic_file.Append(path, line.encode(), sync=True)
 
 
-def _Plain(value: Any) -> Any:
-  """Turns tensors and arrays into numbers and lists, NaN into None."""
+def Plain(value: Any) -> Any:
+  """What JSON has, of what WriteJson takes.
+
+  Args:
+    value: nested values, tensors and arrays among them.
+
+  Returns:
+    Numbers and lists for those, None for what is not finite.
+  """
   if isinstance(value, Mapping):
-    return {key: _Plain(v) for key, v in value.items()}
+    return {key: Plain(v) for key, v in value.items()}
   if isinstance(value, list | tuple):
-    return [_Plain(v) for v in value]
+    return [Plain(v) for v in value]
   if hasattr(value, 'numpy'):
     value = value.numpy()
   if hasattr(value, 'tolist'):
-    return _Plain(value.tolist())
+    return Plain(value.tolist())
   if isinstance(value, float) and not math.isfinite(value):
     return None
   return value

@@ -33,11 +33,9 @@ class SummaryWriterTest(absltest.TestCase):
     writer = summaries.SummaryWriter(directory)
     writer.Scalars(1, {'loss': 2.0, 'learner/grad_norm': tf.constant(3.0)})
     writer.Scalars(np.int64(2), {'loss': tf.constant(0.5, tf.float64)})
-    writer.Flush()
     expected = [(1, 'learner/grad_norm', 3.0), (1, 'loss', 2.0)]
     self.assertEqual(_Events(directory), [*expected, (2, 'loss', 0.5)])
     writer.Scalars(3, {'skipped': tf.constant(True)})
-    writer.Close()
     self.assertEqual(_Events(directory)[-1], (3, 'skipped', 1.0))
 
   def testResumeContinuesWithoutDuplicates(self):
@@ -45,11 +43,9 @@ class SummaryWriterTest(absltest.TestCase):
     first = summaries.SummaryWriter(directory)
     for step in range(1, 8):
       first.Scalars(step, {'loss': step})
-    first.Flush()  # And then it is killed.
     second = summaries.SummaryWriter(directory, start_step=5)
     for step in range(6, 10):
       second.Scalars(step, {'loss': 10 * step})
-    second.Close()
     self.assertEqual(
       _Events(directory),
       [(s, 'loss', s if s <= 5 else 10 * s) for s in range(1, 10)],
@@ -60,22 +56,20 @@ class SummaryWriterTest(absltest.TestCase):
     first = summaries.SummaryWriter(directory)
     for step in (1, 2, 3):
       first.Scalars(step, {'loss': step})
-    first.Close()
     (path,) = glob.glob(f'{directory}/*tfevents*')
     os.truncate(path, os.path.getsize(path) - 5)
     with self.assertRaises(tf.errors.DataLossError):
       _Events(directory)
-    summaries.SummaryWriter(directory, start_step=3).Close()
+    summaries.SummaryWriter(directory, start_step=3)
     self.assertEqual(_Events(directory), [(1, 'loss', 1.0), (2, 'loss', 2.0)])
 
   def testResumeLeavesWholeFilesAlone(self):
     directory = self.create_tempdir().full_path
     first = summaries.SummaryWriter(directory)
     first.Scalars(1, {'loss': 1})
-    first.Close()
     (path,) = glob.glob(f'{directory}/*tfevents*')
     inode = os.stat(path).st_ino
-    summaries.SummaryWriter(directory, start_step=1).Close()
+    summaries.SummaryWriter(directory, start_step=1)
     self.assertEqual(os.stat(path).st_ino, inode)
 
   def testFilesOfOthersStayAsTheyAre(self):
@@ -84,11 +78,8 @@ class SummaryWriterTest(absltest.TestCase):
       writer = summaries.SummaryWriter(directory, suffix=suffix)
       for step in (1, 2, 3):
         writer.Scalars(step, {'loss': value})
-      writer.Flush()
-    summaries.SummaryWriter(directory, start_step=1).Close()
-    summaries.SummaryWriter(
-      directory, start_step=None, suffix='.evaler'
-    ).Close()
+    summaries.SummaryWriter(directory, start_step=1)
+    summaries.SummaryWriter(directory, start_step=None, suffix='.evaler')
     self.assertEqual(
       _Events(directory),
       [(1, 'loss', 1.0), *[(s, 'loss', 2.0) for s in (1, 2, 3)]],

@@ -46,12 +46,67 @@ def TrainParams() -> hyperparams.Params:
     'How many of the newest checkpoints stay (--saver_max_to_keep).',
   )
   p.Define(
+    'save_keep_every_steps',
+    0,
+    'Checkpoints are also written at all multiples of so many steps, and these '
+    'are never deleted; 0: none (--saver_keep_every_steps).',
+  )
+  p.Define(
+    'save_in_background',
+    True,
+    'Training goes on while a checkpoint is written. For that time its values '
+    'take memory once more, on each device those of its variables. False: '
+    'training waits.',
+  )
+  p.Define(
+    'verify_checkpoints',
+    True,
+    'All files of a checkpoint are compared with their checksums before it is '
+    'restored. False: only their sizes; for files that take too long to read '
+    'twice.',
+  )
+  p.Define(
+    'nonfinite',
+    'skip',
+    'What is done about a step whose gradients are not finite, which never '
+    'changes anything: "skip" goes on to the next one, "stop" ends training.',
+  )
+  p.Define(
     'max_nonfinite_steps',
     20,
-    'Training gives up after so many steps in a row whose gradients are not '
-    'finite. Such steps change nothing.',
+    'With nonfinite="skip", training gives up after so many such steps in a '
+    'row.',
   )
   return p
+
+
+def Check(train: hyperparams.Params, evaluation: hyperparams.Params) -> None:
+  """Raises ValueError for values that no run can have.
+
+  Args:
+    train: of TrainParams.
+    evaluation: of EvalParams.
+  """
+  if train.nonfinite not in ('skip', 'stop'):
+    raise ValueError(
+      f'train.nonfinite={train.nonfinite!r} is neither "skip" nor "stop"'
+    )
+  for params, prefix, name in (
+    (train, 'train', 'save_keep_every_steps'),
+    (evaluation, 'eval', 'early_stop_evals'),
+  ):
+    if params.Get(name) < 0:
+      raise ValueError(f'{prefix}.{name}={params.Get(name)} must be 0 or more')
+  if evaluation.early_stop_evals and not evaluation.interval_steps:
+    raise ValueError(
+      f'eval.early_stop_evals={evaluation.early_stop_evals} counts evaluations '
+      'during training, of which there are none: set eval.interval_steps'
+    )
+  if evaluation.early_stop_evals and evaluation.best_metric == '':
+    raise ValueError(
+      f'eval.early_stop_evals={evaluation.early_stop_evals} goes by '
+      'eval.best_metric, which is "": name a metric there, or None'
+    )
 
 
 def EvalParams() -> hyperparams.Params:
@@ -70,5 +125,11 @@ def EvalParams() -> hyperparams.Params:
     'the newest ones: higher is better, but lower where its name begins with '
     '"loss", or the param with "-", as in "-perplexity". None: accuracy, or '
     'loss where there is none. "": no checkpoint is kept for that.',
+  )
+  p.Define(
+    'early_stop_evals',
+    0,
+    'Training ends after so many evaluations in a row, of those during '
+    'training, without a new best of best_metric; 0: it does not.',
   )
   return p

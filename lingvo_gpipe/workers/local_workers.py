@@ -12,8 +12,8 @@ devices of one process share its threads; workers share nothing but the machine.
 A worker that ends unasked ends what the client was doing there, and leaving the
 `with` block then raises WorkerLostError, which says what happened.
 
-TensorFlow's servers accept connections from other hosts and do not ask who
-connects: use them on machines and networks you trust.
+TensorFlow's servers do not ask who connects: everybody who has an account on
+the machine can. Other machines cannot (loopback.py).
 """
 
 from __future__ import annotations
@@ -27,11 +27,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from typing import Any
 
 from absl import logging
 
-from lingvo_gpipe.workers import process_memory, worker_process
+from lingvo_gpipe import child_process
+from lingvo_gpipe.workers import (
+  process_memory,
+  worker_lost,
+  worker_process,
+  worker_watch,
+)
 
 # Importing TensorFlow from a slow disk can take more than a minute.
 _START_SECONDS = 300.0
@@ -42,8 +49,7 @@ _LOG_LINES = 3
 _MAX_LOG_LINE = 200
 
 
-class WorkerLostError(RuntimeError):
-  """A worker has ended unasked, or could not be started."""
+WorkerLostError = worker_lost.WorkerLostError
 
 
 class _Log:
@@ -94,6 +100,8 @@ class LocalWorkers:
     *,
     memory_limit: int | None = None,
     log_dir: str | None = None,
+    lost_seconds: float = 15.0,
+    on_stuck: Callable[[str], None] | None = None,
   ):
     """Starts nothing yet.
 
@@ -105,6 +113,8 @@ class LocalWorkers:
       log_dir: where worker_0.log etc. go, and start.log with what goes wrong
         before there are workers; all added to what is there. None: a temporary
         directory, removed at the end of the block.
+      lost_seconds: see WorkerWatch.
+      on_stuck: see WorkerWatch; None: workers that stand still are waited for.
 
     Raises:
       ValueError: for numbers that are not positive.
@@ -116,6 +126,9 @@ class LocalWorkers:
     self._num_workers = num_workers
     self._memory_limit = memory_limit
     self._log_dir = log_dir
+    self._lost_seconds = lost_seconds
+    self._on_stuck = on_stuck
+    self._watch: worker_watch.WorkerWatch | None = None
     self._temporary: tempfile.TemporaryDirectory | None = None
     self._workers: list[_Worker] = []
     self._starter: subprocess.Popen | None = None
@@ -146,7 +159,7 @@ class LocalWorkers:
     ]
     if self._memory_limit:
       args.append(f'--memory_limit={self._memory_limit}')
-    env = {**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, sys.path))}
+    env = child_process.Environment()
     # One arena of memory for all threads of a worker, of which one computes:
     # several keep up to 140 MiB more from each other. Who sets it decides.
     env.setdefault('MALLOC_ARENA_MAX', '1')
@@ -183,6 +196,21 @@ class LocalWorkers:
           f'workers are not ready after {_START_SECONDS:.0f} s; '
           f'{self._LogEnd(self._starter_log)}'
         )
+    if self._on_stuck is not None and self._watch is None:
+      self._watch = worker_watch.WorkerWatch(
+        [w.address for w in self._workers],
+        lost_seconds=self._lost_seconds,
+        on_stuck=self._on_stuck,
+      )
+      self._watch.Start()
+
+  def Describe(self) -> list[str]:
+    """A line about each worker; waits until all are ready."""
+    self._AwaitReady()
+    return [
+      f'worker {k} at {w.address}, process {w.pid}, core {w.core}'
+      for k, w in enumerate(self._workers)
+    ]
 
   # Watching.
 
@@ -200,7 +228,10 @@ class LocalWorkers:
     while reported:
       for k, worker in enumerate(self._workers):
         if worker.status is not None:
-          raise WorkerLostError(self._Obituary(k))
+          raise WorkerLostError(
+            self._Obituary(k),
+            comes_back=worker.status != worker_process.OUT_OF_MEMORY_STATUS,
+          )
       reported = self._Read(deadline - time.monotonic())
     if self._starter.poll() is not None:
       raise WorkerLostError(
@@ -287,9 +318,11 @@ class LocalWorkers:
 
   def __exit__(self, unused_type: Any, error: Any, unused_trace: Any) -> None:
     try:
-      if _IsOfRuntime(error):
+      if worker_lost.IsOfRuntime(error):
         self._Explain(error)
     finally:
+      if self._watch is not None:
+        self._watch.Stop()
       self._End()
 
   def _Explain(self, error: BaseException) -> None:
@@ -299,17 +332,21 @@ class LocalWorkers:
     except WorkerLostError as e:
       raise e from error
 
+  def Kill(self) -> None:
+    """Ends the workers' processes, whatever they are doing; from any thread."""
+    for worker in self._workers:
+      if worker.pid is not None and worker.status is None:
+        # Not a child of ours; it may have ended meanwhile.
+        with contextlib.suppress(ProcessLookupError):
+          os.kill(worker.pid, signal.SIGKILL)
+
   def _End(self) -> None:
-    """Ends all processes, whatever they are doing, and waits for it."""
+    """Ends all processes, and waits for it."""
     starter = self._starter
     try:
       self._Read(0.0)
       starter.stdin.close()
-      for worker in self._workers:
-        if worker.pid is not None and worker.status is None:
-          # Not a child of ours; it may have ended meanwhile.
-          with contextlib.suppress(ProcessLookupError):
-            os.kill(worker.pid, signal.SIGKILL)
+      self.Kill()
       # It waits for its children, then ends.
       with contextlib.suppress(subprocess.TimeoutExpired):
         starter.wait(_END_SECONDS)
@@ -332,14 +369,3 @@ def _Cores(num_workers: int) -> list[int]:
       len(cores),
     )
   return [cores[k % len(cores)] for k in range(num_workers)]
-
-
-def _IsOfRuntime(error: BaseException | None) -> bool:
-  """Whether TensorFlow's runtime has raised it, or what caused it."""
-  # Not imported here: workers can start while the program imports TensorFlow.
-  tf = sys.modules.get('tensorflow')
-  while tf is not None and error is not None:
-    if isinstance(error, tf.errors.OpError):
-      return True
-    error = error.__cause__ or error.__context__
-  return False

@@ -26,7 +26,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from lingvo_gpipe.workers import process_memory
+from lingvo_gpipe import log_lines
+from lingvo_gpipe.workers import loopback, process_memory
 
 # Exit status of a worker that took more memory than it may.
 OUT_OF_MEMORY_STATUS = 86
@@ -90,33 +91,66 @@ def _RunWorker(
   os.dup2(log, 1)
   os.dup2(log, 2)
   os.sched_setaffinity(0, {core})
-  import tensorflow as tf  # Imported before this process was forked.
-
-  server = tf.distribute.Server(
-    # Port 0: any that is free. The other workers come with the connection.
-    tf.train.ClusterSpec({'worker': {worker: 'localhost:0'}}),
-    job_name='worker',
-    task_index=worker,
-    # More threads would only compete for the core.
-    config=tf.compat.v1.ConfigProto(
-      intra_op_parallelism_threads=1,
-      inter_op_parallelism_threads=1,
-      device_count={'GPU': 0},
-    ),
-  )
-  port = server.target.rpartition(':')[2]
+  # Port 0: any that is free. More threads would only compete for the core.
+  port = StartServer(worker, 'localhost:0', threads=1)
   os.write(report, f'ready {worker} {os.getpid()} {port}\n'.encode())
   os.close(report)
-  _Watch(parent, memory_limit)
+  Watch(parent, memory_limit)
 
 
-def _Watch(parent: int, memory_limit: int | None) -> None:
+def StartServer(
+  worker: int,
+  address: str,
+  *,
+  threads: int,
+  num_gpus: int = 0,
+  listen: str = 'local',
+) -> int:
+  """Starts TensorFlow's server, which runs until the process ends.
+
+  Args:
+    worker: its number among the workers.
+    address: 'host:port', or port 0 for any that is free. The addresses of the
+      others come with each connection.
+    threads: that compute; 0: as many as there are cores.
+    num_gpus: of this machine's that it may use.
+    listen: 'local' for connections from this machine only, or 'network'.
+
+  Returns:
+    The port.
+  """
+  import tensorflow as tf
+
+  config = tf.compat.v1.ConfigProto(
+    intra_op_parallelism_threads=threads,
+    inter_op_parallelism_threads=threads,
+    device_count={'GPU': num_gpus},
+  )
+  server = tf.distribute.Server(
+    tf.train.ClusterSpec({'worker': {worker: address}}),
+    job_name='worker',
+    task_index=worker,
+    config=config,
+  )
+  port = int(server.target.rpartition(':')[2])
+  if listen == 'local' and not loopback.Restrict(port):
+    log_lines.Show(
+      f'warning: port {port} can be reached from other machines: this system '
+      'does not let a process bind it to the loopback interface (Linux 5.7 '
+      'does)',
+      sys.stderr,
+    )
+  return port
+
+
+def Watch(parent: int, memory_limit: int | None) -> None:
   """Ends the process with its parent, or when it takes too much memory.
 
-  TensorFlow's threads go on meanwhile. Looking at the peak of the resident
-  memory finds also what was given back before the next look. A limit set by
-  RLIMIT_DATA or RLIMIT_AS would count the unused stacks of TensorFlow's threads
-  (some 0.8 GiB), and would be met by one of a dozen errors.
+  Its standard input must be a pipe that the parent keeps open. TensorFlow's
+  threads go on meanwhile. Looking at the peak of the resident memory finds also
+  what was given back before the next look. A limit set by RLIMIT_DATA or
+  RLIMIT_AS would count the unused stacks of TensorFlow's threads (some 0.8
+  GiB), and would be met by one of a dozen errors.
   """
   interval = _MEMORY_INTERVAL if memory_limit else _PARENT_INTERVAL
   while not _IsOrphan(parent, interval):
@@ -124,10 +158,9 @@ def _Watch(parent: int, memory_limit: int | None) -> None:
       peak = process_memory.Read(os.getpid()).peak
       if peak > memory_limit:
         text = process_memory.FormatSize
-        print(
+        log_lines.Show(
           f'out of memory: {text(peak)} resident, {text(memory_limit)} allowed',
-          file=sys.stderr,
-          flush=True,
+          sys.stderr,
         )
         os._exit(OUT_OF_MEMORY_STATUS)
   os._exit(0)

@@ -2,13 +2,11 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 
 from absl.testing import absltest
 
-from lingvo_gpipe.workers import worker_process
+from lingvo_gpipe.workers import test_processes, worker_process
 
 _OWNER = """
 import os, sys, time
@@ -19,26 +17,13 @@ with local_workers.LocalWorkers(2, log_dir=sys.argv[1]) as workers:
     print(*workers.pids, flush=True)
   time.sleep(600)
 """
-_SECONDS = 20.0
-
-
-def _IsAlive(pid):
-  try:
-    with open(f'/proc/{pid}/stat') as f:
-      return f.read().rpartition(')')[2].split()[0] != 'Z'
-  except FileNotFoundError:
-    return False
+_SECONDS = 60.0
 
 
 class WorkerProcessTest(absltest.TestCase):
   def _Owner(self, what):
     """A process that starts workers, and theirs."""
-    owner = subprocess.Popen(
-      [sys.executable, '-c', _OWNER, self.create_tempdir().full_path, what],
-      stdout=subprocess.PIPE,
-      text=True,
-      env={**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, sys.path))},
-    )
+    owner = test_processes.Start(_OWNER, self.create_tempdir().full_path, what)
     self.addCleanup(owner.stdout.close)
     self.addCleanup(owner.wait)
     self.addCleanup(owner.kill)
@@ -50,7 +35,7 @@ class WorkerProcessTest(absltest.TestCase):
 
   def _AssertEnd(self, pids):
     deadline = time.monotonic() + _SECONDS
-    while any(map(_IsAlive, pids)):
+    while any(map(test_processes.IsAlive, pids)):
       self.assertLess(time.monotonic(), deadline, 'processes were left')
       time.sleep(0.05)
 
@@ -61,13 +46,13 @@ class WorkerProcessTest(absltest.TestCase):
       os.kill(pid, signal.SIGTERM)
       os.kill(pid, signal.SIGINT)
     time.sleep(0.2)
-    self.assertTrue(all(map(_IsAlive, pids)))
+    self.assertTrue(all(map(test_processes.IsAlive, pids)))
     owner.kill()
     self._AssertEnd(pids)
 
   def testEndWithTheOwnerWhileStarting(self):
     owner, pids = self._Owner('start')
-    self.assertTrue(_IsAlive(pids[0]))
+    self.assertTrue(test_processes.IsAlive(pids[0]))
     owner.kill()
     self._AssertEnd(pids)
 
@@ -75,7 +60,7 @@ class WorkerProcessTest(absltest.TestCase):
     owner, pids = self._Owner('start')
     owner.send_signal(signal.SIGINT)
     self.assertNotEqual(owner.wait(_SECONDS), 0)
-    self.assertFalse(_IsAlive(pids[0]))
+    self.assertFalse(test_processes.IsAlive(pids[0]))
 
   def testEndWithTheStarter(self):
     owner, pids = self._Owner('serve')

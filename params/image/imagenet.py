@@ -262,6 +262,14 @@ class AmoebaNetD72x512(AmoebaNet):
 
 
 @registry.RegisterSingleTaskModel
+class AmoebaNetD18x128(AmoebaNet):
+  """32M parameters, for the throughput without fast links of Table 3."""
+
+  NUM_FILTERS = 128
+  NUM_PARTITIONS = 2
+
+
+@registry.RegisterSingleTaskModel
 class AmoebaNetD18x256(AmoebaNet):
   """122M parameters, for the throughput of Table 2: 2, 4 and 8 partitions."""
 

@@ -26,6 +26,10 @@ class SizesTest(parameterized.TestCase):
     ('AmoebaNetD18x544', 542e6, 0.005),
     ('AmoebaNetD36x544', 1.05e9, 0.005),
     ('AmoebaNetD72x512', 1.843e9, 0.0005),
+    # Tables 2 and 3, whose sizes are not printed; 31.56M and 121.91M without
+    # the auxiliary head.
+    ('AmoebaNetD18x128', 32.2e6, 0.005),
+    ('AmoebaNetD18x256', 122.6e6, 0.005),
     # Section 4: 557M; the auxiliary head at 480 px adds 1.8M.
     ('AmoebaNetB18x512', 559.06e6, 0.0005),
     ('ResNet50', 25_557_032, 0),

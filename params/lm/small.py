@@ -37,7 +37,7 @@ class TransformerSmall(base_model_params.SplitModelParams):
     )
 
   def Task(self) -> hyperparams.InstantiableParams:
-    p = base_task.BaseTask.Params().Set(name='lm')
+    p = base_task.BaseTask.Params().Set(name='lm', loss_unit='tokens')
     p.net.Set(
       cells=transformer_lm.TransformerLm(
         num_layers=self.NUM_LAYERS,

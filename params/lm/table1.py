@@ -1,4 +1,4 @@
-"""The GPipe paper's Transformers of Table 1: how large a model fits.
+"""The GPipe paper's Transformers of Tables 1 to 3: what fits, how fast it is.
 
 Huang et al. (arXiv 1811.06965): Transformer-L of width 2048, hidden layers of
 8192, 32 heads, 32,000 ids, on 32 sequences of 1024 tokens; L grows with K, the
@@ -54,7 +54,7 @@ class TransformerL(base_model_params.SplitModelParams):
     )
 
   def Task(self) -> hyperparams.InstantiableParams:
-    p = base_task.BaseTask.Params().Set(name='lm')
+    p = base_task.BaseTask.Params().Set(name='lm', loss_unit='tokens')
     p.net.Set(
       cells=transformer_lm.TransformerLm(
         num_layers=self.NUM_LAYERS,
@@ -96,6 +96,22 @@ class TransformerL13(TransformerL):
   """785.8M parameters, Pipeline-1: micro-batches on one device."""
 
   NUM_LAYERS = 13
+
+
+@registry.RegisterSingleTaskModel
+class TransformerL24(TransformerL):
+  """1.3B parameters, for the throughput without fast links of Table 3."""
+
+  NUM_LAYERS = 24
+  NUM_PARTITIONS = 2
+
+
+@registry.RegisterSingleTaskModel
+class TransformerL48(TransformerL):
+  """2.5B parameters, for the throughput of Table 2: 2, 4 and 8 partitions."""
+
+  NUM_LAYERS = 48
+  NUM_PARTITIONS = 2
 
 
 @registry.RegisterSingleTaskModel

@@ -13,6 +13,8 @@ from params.lm import table1
 _MODELS = (
   (3, 1, '282.2M'),
   (13, 1, '785.8M'),
+  (24, 2, '1.3B'),  # Of Tables 3 and 2, where no size is printed.
+  (48, 2, '2.5B'),
   (103, 8, '5.3B'),
   (415, 32, '21.0B'),
   (1663, 128, '83.9B'),

@@ -10,7 +10,7 @@ from unittest import mock
 from absl import logging
 from absl.testing import absltest, parameterized
 
-from lingvo_gpipe import user_error
+from lingvo_gpipe import child_process, user_error
 from tasks.image import tfds_data
 
 
@@ -145,7 +145,7 @@ class TfdsDataTest(parameterized.TestCase):
     subprocess.run(
       [sys.executable, '-c', code],
       check=True,
-      env={**os.environ, 'PYTHONPATH': ':'.join(filter(None, sys.path))},
+      env=child_process.Environment(),
     )
 
 

@@ -9,7 +9,7 @@ from unittest import mock
 
 from absl.testing import absltest
 
-from lingvo_gpipe import user_error
+from lingvo_gpipe import child_process, user_error
 from tasks.mt import catalogues, gettext_text, test_catalogues
 
 
@@ -43,7 +43,7 @@ class CataloguesTest(absltest.TestCase):
     subprocess.run(
       [sys.executable, '-c', code],
       check=True,
-      env={**os.environ, 'PYTHONPATH': ':'.join(filter(None, sys.path))},
+      env=child_process.Environment(),
     )
 
   def testNoDjango(self):

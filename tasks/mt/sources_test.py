@@ -6,7 +6,7 @@ import sys
 
 from absl.testing import absltest, parameterized
 
-from lingvo_gpipe import user_error
+from lingvo_gpipe import child_process, user_error
 from tasks.mt import parallel_text, sources, test_catalogues
 
 Pair = parallel_text.Pair
@@ -81,7 +81,7 @@ class SourcesTest(parameterized.TestCase):
     subprocess.run(
       [sys.executable, '-c', code],
       check=True,
-      env={**os.environ, 'PYTHONPATH': ':'.join(filter(None, sys.path))},
+      env=child_process.Environment(),
     )
 
 

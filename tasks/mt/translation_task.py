@@ -24,7 +24,7 @@ def Params(
     Params, with network and decoder; learner and lengths are those of any
     task.
   """
-  p = base_task.BaseTask.Params().Set(name='mt')
+  p = base_task.BaseTask.Params().Set(name='mt', loss_unit='tokens')
   p.net.Set(
     cells=transformer.Cells(),
     num_partitions=num_partitions,

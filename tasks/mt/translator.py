@@ -165,12 +165,9 @@ class Translator:
     cells, lenders = [], shared_weights.Find(self._net_cells)
     for stage in self._stages:
       of_stage = shared_weights.ThetaOf(stage, theta.cells, lenders)
-      with tf.device(stage.device):
-        # In a loop each use of a variable would be another read.
-        of_cells = tf.nest.map_structure(tf.identity, of_stage.cells)
       cells += [
         _Cell(cell, of_cell, of_stage.shared, stage.device)
-        for cell, of_cell in zip(stage.cells, of_cells, strict=True)
+        for cell, of_cell in zip(stage.cells, of_stage.cells, strict=True)
       ]
     return cells
 

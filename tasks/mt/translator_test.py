@@ -29,12 +29,13 @@ def setUpModule():
   placement.ConfigureLogicalCpus(4)
 
 
-def _Net(num_partitions=1, cells=None, description=_TINY):
+def _Net(num_partitions=1, cells=None, description=_TINY, num_replicas=1):
   net = gpipe.GPipe.Params().Set(
     name='net',
     cells=cells or description.Cells(),
     dtype=tf.float64,
     num_partitions=num_partitions,
+    num_replicas=num_replicas,
     num_micro_batches=1,
   )
   net = net.Instantiate()
@@ -104,10 +105,14 @@ class TranslatorTest(parameterized.TestCase, tf.test.TestCase):
       found.scores, found.log_probs / ((5 + found.lengths) / 6) ** 0.6
     )
 
-  @parameterized.parameters(2, 4)
-  def testPartitionsChangeNothing(self, num_partitions):
+  @parameterized.parameters((4, 1), (2, 2))
+  def testPartitionsAndReplicasChangeNothing(
+    self, num_partitions, num_replicas
+  ):
     batch = test_sentences.Batch()
-    alone, cut = _Net(1), _Net(num_partitions)
+    alone, cut = _Net(1), _Net(num_partitions, num_replicas=num_replicas)
+    # With replicas, half of the weights are not where they are needed.
+    self.assertLen({v.device for v in tf.nest.flatten(cut.vars)}, 4)
     for beam_size in (1, 3):
       expected = _Translate(alone, batch, beam_size=beam_size)
       found = _Translate(cut, batch, beam_size=beam_size)

@@ -7,6 +7,8 @@ import sys
 
 from absl.testing import absltest
 
+from lingvo_gpipe import child_process
+
 _DIGITS = '--model=image.digits.AmoebaNetDigits'
 
 
@@ -17,7 +19,7 @@ def _Run(*args):
     text=True,
     check=False,
     # PYTHONSAFEPATH, which tests are started with, takes the root away.
-    env={**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, sys.path))},
+    env=child_process.Environment(),
   )
 
 

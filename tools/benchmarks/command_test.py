@@ -1,10 +1,11 @@
 """Tests of command."""
 
-import os
 import subprocess
 import sys
 
 from absl.testing import absltest
+
+from lingvo_gpipe import child_process
 
 _TOOL = """
 from absl import flags
@@ -30,7 +31,7 @@ class CommandTest(absltest.TestCase):
       [sys.executable, '-P', tool, *args],
       capture_output=True,
       text=True,
-      env={**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, sys.path))},
+      env=child_process.Environment(),
       check=False,
     )
     return done.returncode, done.stdout, done.stderr

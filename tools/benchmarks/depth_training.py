@@ -1,13 +1,14 @@
-"""Trains deep, narrow language models with measures against divergence.
+"""Trains deep, narrow models with measures against divergence.
 
   python -m tools.benchmarks.depth_training \\
       --measures=none,init,logits,init+logits,norm+warmup+skip,all
+  python -m tools.benchmarks.depth_training --architecture=encoder_decoder
 
-Each row is a set of measures and a seed; `all` are all of them. The model has
-pre-norm blocks and, like those of the paper's Table 1, no norm behind the last
-one. With --wide_against_deep, L blocks twice as wide stand against 2 L, with
-all measures and equally many parameters, as the paper compares T(12, 16384, 32)
-with T(24, 8192, 16).
+Each row is a set of measures and a seed; `all` are all of them. The model, a
+language model or one of translation, has pre-norm blocks and, like those of the
+paper's Table 1, no norm behind the last one. With --wide_against_deep, L blocks
+twice as wide stand against 2 L, with all measures and equally many parameters,
+as the paper compares T(12, 16384, 32) with T(24, 8192, 16).
 """
 
 from __future__ import annotations
@@ -17,9 +18,20 @@ from typing import Any
 
 from absl import flags
 
-from tasks.lm import token_files
-from tools.benchmarks import command, depth_training_runs, report
+from tools.benchmarks import (
+  command,
+  depth_training_models,
+  depth_training_runs,
+  report,
+)
 
+_ARCHITECTURE = flags.DEFINE_enum(
+  'architecture',
+  'decoder',
+  ['decoder', 'encoder_decoder'],
+  'A language model, or translation with L blocks in the encoder and L in the '
+  'decoder.',
+)
 _MEASURES = flags.DEFINE_list(
   'measures',
   ['none', 'init', 'logits', 'init+logits', 'norm+warmup+skip', 'all'],
@@ -28,7 +40,12 @@ _MEASURES = flags.DEFINE_list(
   + '. Or "none" or "all".',
 )
 _SEEDS = flags.DEFINE_integer('seeds', 2, 'Runs of each.', lower_bound=1)
-_LAYERS = flags.DEFINE_integer('layers', 64, 'L, blocks.', lower_bound=1)
+_LAYERS = flags.DEFINE_integer(
+  'layers',
+  64,
+  'L, blocks; of an encoder and of a decoder, each.',
+  lower_bound=1,
+)
 _DIM = flags.DEFINE_integer(
   'dim', 16, 'Width; hidden layers are 4 times as wide.', lower_bound=2
 )
@@ -38,7 +55,7 @@ _BATCH_SIZE = flags.DEFINE_integer(
   'batch_size', 8, 'Rows of a mini-batch.', lower_bound=1
 )
 _LENGTH = flags.DEFINE_integer(
-  'sequence_length', 32, 'Bytes of a row.', lower_bound=1
+  'sequence_length', 32, 'Bytes of a row, or subwords.', lower_bound=1
 )
 _OPTIMIZER = flags.DEFINE_enum(
   'optimizer', 'adafactor', list(depth_training_runs.OPTIMIZERS), 'Which one.'
@@ -63,7 +80,13 @@ _WIDE_AGAINST_DEEP = flags.DEFINE_bool(
   'Compares L blocks of twice the hidden width and heads with 2 L blocks.',
 )
 _DATA_DIR = flags.DEFINE_string(
-  'data_dir', token_files.PYTHON_SOURCES, 'The text; see token_files.py.'
+  'data_dir',
+  '',
+  'The text: see token_files.py; of "encoder_decoder", what tools/mt/prepare '
+  'wrote. Empty: the sources of Python; texts of Django.',
+)
+_VOCAB_SIZE = flags.DEFINE_integer(
+  'vocab_size', 4000, 'Subwords of "encoder_decoder".', lower_bound=1
 )
 _OUTPUT = flags.DEFINE_string(
   'output', None, 'A JSON file for all that was measured.'
@@ -87,9 +110,19 @@ _COLUMNS = (
 )
 
 
-def _Shapes() -> list[depth_training_runs.Shape]:
+def _Architecture() -> depth_training_models.Architecture:
+  """What the flags choose."""
+  data = {'data_dir': _DATA_DIR.value} if _DATA_DIR.value else {}
+  if _ARCHITECTURE.value == 'decoder':
+    return depth_training_models.LanguageModel(**data)
+  return depth_training_models.EncoderDecoder(
+    **data, vocab_size=_VOCAB_SIZE.value
+  )
+
+
+def _Shapes() -> list[depth_training_models.Shape]:
   """What is compared: one shape, or the deep and the wide one."""
-  base = depth_training_runs.Shape(
+  base = depth_training_models.Shape(
     num_layers=_LAYERS.value,
     dim=_DIM.value,
     hidden_dim=4 * _DIM.value,
@@ -123,12 +156,15 @@ def _Rows(options: depth_training_runs.Options) -> list[dict[str, Any]]:
           'seed': seed,
         }
         rows.append(row | runner.Run(shape, measures, seed))
+        # Each takes minutes: shown also where the tool is ended early.
+        report.Progress(report.Table(_COLUMNS, rows[-1:]))
   return rows
 
 
 def Main() -> int:
   """The entry point; returns the exit status."""
   options = depth_training_runs.Options(
+    architecture=_Architecture(),
     steps=_STEPS.value,
     batch_size=_BATCH_SIZE.value,
     sequence_length=_LENGTH.value,
@@ -137,12 +173,16 @@ def Main() -> int:
     logits_abs_max=_LOGITS.value,
     gradient_norm=_NORM.value,
     use_norm=_FINAL_NORM.value,
-    data_dir=_DATA_DIR.value,
   )
   rows = _Rows(options)
   print(report.Table(_COLUMNS, rows))
   if _OUTPUT.value:
-    report.WriteJson(_OUTPUT.value, rows, options=dataclasses.asdict(options))
+    report.WriteJson(
+      _OUTPUT.value,
+      rows,
+      architecture=_ARCHITECTURE.value,
+      options=dataclasses.asdict(options),
+    )
   return 0
 
 

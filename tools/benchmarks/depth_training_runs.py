@@ -1,4 +1,4 @@
-"""Short trainings of deep, narrow language models, with measures or without.
+"""Short trainings of deep, narrow models, with measures or without.
 
 Huang et al. (arXiv 1811.06965, section 5) found deep Transformers to diverge,
 and helped by two measures: feed-forward networks start 1/L times as large, and
@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from lingvo_gpipe import (
+  base_input,
   base_task,
   hyperparams,
   nested_map,
@@ -22,7 +23,7 @@ from lingvo_gpipe import (
   weights,
 )
 from lingvo_gpipe.train import adafactor, optimizers, schedules
-from tasks.lm import token_files, token_input, transformer_lm
+from tools.benchmarks import depth_training_models as models
 
 # {name: what it does}; the first two are the paper's.
 MEASURES = {
@@ -38,29 +39,11 @@ OPTIMIZERS = {'adafactor': adafactor.Adafactor, 'adam': optimizers.Adam}
 
 
 @dataclasses.dataclass(frozen=True)
-class Shape:
-  """A model's size.
-
-  Attributes:
-    num_layers: L, blocks.
-    dim: width of the stream.
-    hidden_dim: width of the feed-forward networks' hidden layers.
-    num_heads: of attention.
-    head_dim: width of a head.
-  """
-
-  num_layers: int
-  dim: int
-  hidden_dim: int
-  num_heads: int
-  head_dim: int
-
-
-@dataclasses.dataclass(frozen=True)
 class Options:
   """What all runs have in common.
 
   Attributes:
+    architecture: what is trained.
     steps: of training.
     batch_size: rows of a mini-batch.
     sequence_length: tokens of a row.
@@ -69,9 +52,9 @@ class Options:
     logits_abs_max: of 'logits'.
     gradient_norm: of 'norm'.
     use_norm: whether a norm stands between the last block and the softmax.
-    data_dir: see token_files.py.
   """
 
+  architecture: models.Architecture
   steps: int
   batch_size: int
   sequence_length: int
@@ -80,7 +63,6 @@ class Options:
   logits_abs_max: float
   gradient_norm: float
   use_norm: bool
-  data_dir: str
 
 
 def ParseMeasures(text: str) -> frozenset[str]:
@@ -106,24 +88,17 @@ def ParseMeasures(text: str) -> frozenset[str]:
 
 
 def Params(
-  shape: Shape, measures: frozenset[str], options: Options, seed: int
+  shape: models.Shape, measures: frozenset[str], options: Options, seed: int
 ) -> hyperparams.InstantiableParams:
   """The task of a run."""
-  p = base_task.BaseTask.Params().Set(name='lm', random_seed=seed)
-  cells = transformer_lm.TransformerLm(
-    num_layers=shape.num_layers,
-    dim=shape.dim,
-    hidden_dim=shape.hidden_dim,
-    num_heads=shape.num_heads,
-    head_dim=shape.head_dim,
-    vocab_size=token_files.TEXT_VOCAB_SIZE,
+  architecture = options.architecture
+  p = base_task.BaseTask.Params().Set(name=architecture.NAME, random_seed=seed)
+  cells = architecture.Cells(
+    shape,
     use_norm=options.use_norm,
     scale_feed_forward='init' in measures,
     logits_abs_max=options.logits_abs_max if 'logits' in measures else None,
-  ).Cells()
-  for block in cells[1:-1]:
-    # Vectors would double the number of variables, and the time to trace.
-    block.Set(use_bias=False, norm_use_bias=False)
+  )
   p.net.Set(cells=cells, num_micro_batches=1, rematerialize='none')
   learner = p.train.learner.Set(
     optimizer=OPTIMIZERS[options.optimizer].Params(),
@@ -141,21 +116,6 @@ def Params(
   return p
 
 
-def Input(options: Options, seed: int) -> token_input.TokenInput:
-  """The text, in an order by the seed."""
-  return (
-    token_input.TokenInput.Params()
-    .Set(
-      data_dir=options.data_dir,
-      training=True,
-      batch_size=options.batch_size,
-      sequence_length=options.sequence_length,
-      random_seed=seed,
-    )
-    .Instantiate()
-  )
-
-
 class Runner:
   """Runs trainings one after the other; those of one graph share it.
 
@@ -169,7 +129,7 @@ class Runner:
     self._batches: dict[int, list[nested_map.NestedMap]] = {}
 
   def Run(
-    self, shape: Shape, measures: frozenset[str], seed: int
+    self, shape: models.Shape, measures: frozenset[str], seed: int
   ) -> dict[str, Any]:
     """Trains a model from its start.
 
@@ -179,8 +139,8 @@ class Runner:
       seed: of initial values and of the order of the text.
 
     Returns:
-      loss: mean over the last tenth of the steps, nats per byte; None where one
-        of them is not finite.
+      loss: mean over the last tenth of the steps, nats per token; None where
+        one of them is not finite.
       worst: the largest loss of any step that is finite, None if none is.
       non_finite: steps whose loss or gradients were not finite.
       skipped: steps that changed nothing.
@@ -209,7 +169,7 @@ class Runner:
 
   def _Task(
     self,
-    shape: Shape,
+    shape: models.Shape,
     measures: frozenset[str],
     params: hyperparams.InstantiableParams,
   ) -> tuple[base_task.BaseTask, Any]:
@@ -218,15 +178,23 @@ class Runner:
     if key not in self._tasks:
       with user_error.Expected(ValueError):
         task = params.Instantiate()
-      task.Plan(Input(self._options, 0).BatchSpec())
+      task.Plan(self._Input(0).BatchSpec())
       task.InstantiateVariables()
       step_function = tf.function(task.TrainStep, autograph=False)
       self._tasks[key] = task, step_function
     return self._tasks[key]
 
+  def _Input(self, seed: int) -> base_input.BaseInput:
+    options = self._options
+    return options.architecture.Input(
+      batch_size=options.batch_size,
+      sequence_length=options.sequence_length,
+      seed=seed,
+    )
+
   def _Batches(self, seed: int) -> list[nested_map.NestedMap]:
     if seed not in self._batches:
-      dataset = Input(self._options, seed).Dataset()
+      dataset = self._Input(seed).Dataset()
       self._batches[seed] = [
         nested_map.NestedMap(batch)
         for batch in dataset.take(self._options.steps)

@@ -6,13 +6,14 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from lingvo_gpipe import user_error
-from tasks.lm import token_files
-from tools.benchmarks import depth_training_runs
+from tasks.mt import test_translation_data, test_vocabulary
+from tools.benchmarks import depth_training_models, depth_training_runs
 
-_SHAPE = depth_training_runs.Shape(
+_SHAPE = depth_training_models.Shape(
   num_layers=2, dim=8, hidden_dim=16, num_heads=2, head_dim=4
 )
 _OPTIONS = depth_training_runs.Options(
+  architecture=depth_training_models.LanguageModel(),
   steps=6,
   batch_size=2,
   sequence_length=8,
@@ -21,7 +22,6 @@ _OPTIONS = depth_training_runs.Options(
   logits_abs_max=15.0,
   gradient_norm=1.0,
   use_norm=False,
-  data_dir=token_files.PYTHON_SOURCES,
 )
 
 
@@ -88,11 +88,29 @@ class DepthTrainingRunsTest(absltest.TestCase):
     with self.assertRaisesRegex(user_error.UserError, 'dim=3 must be even'):
       runner.Run(dataclasses.replace(_SHAPE, dim=3), frozenset(), 1)
     with self.assertRaisesRegex(user_error.UserError, 'there is no such data'):
-      _Run('none', data_dir='/not/here')
+      _Run('none', architecture=depth_training_models.LanguageModel('/x/y'))
 
   def testLearns(self):
     losses = _Run('all', steps=60, learning_rate=0.03, use_norm=True)['losses']
     self.assertLess(sum(losses[-10:]) / 10, losses[0] - 1.0)
+
+  def testTranslationLearns(self):
+    """2 + 2 layers, without a norm at the end."""
+    folder = self.create_tempdir().full_path
+    test_translation_data.Write(folder)
+    row = _Run(
+      'all',
+      architecture=depth_training_models.EncoderDecoder(
+        folder, test_vocabulary.Get().size
+      ),
+      steps=50,
+      batch_size=4,
+      sequence_length=32,
+      learning_rate=0.03,
+    )
+    losses = row['losses']
+    self.assertEqual((row['non_finite'], row['skipped']), (0, 0))
+    self.assertLess(sum(losses[-5:]) / 5, losses[0] - 1.0)
 
 
 if __name__ == '__main__':

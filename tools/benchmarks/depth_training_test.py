@@ -5,6 +5,7 @@ import os
 
 from absl.testing import absltest
 
+from tasks.mt import test_translation_data, test_vocabulary
 from tools.benchmarks import tool_process
 
 
@@ -37,6 +38,32 @@ class DepthTrainingTest(absltest.TestCase):
     self.assertEqual((wide['layers'], wide['hidden_dim']), (1, 128))
     # The scales of one more pair of norms.
     self.assertEqual(deep['parameters'] - wide['parameters'], 2 * 16)
+
+  def testTranslation(self):
+    folder = self.create_tempdir().full_path
+    test_translation_data.Write(folder)
+    path = os.path.join(folder, 'depth.json')
+    done = tool_process.Run(
+      'depth_training',
+      '--architecture=encoder_decoder',
+      f'--data_dir={folder}',
+      f'--vocab_size={test_vocabulary.Get().size}',
+      '--measures=init',
+      '--layers=2',
+      '--seeds=1',
+      '--steps=3',
+      '--batch_size=2',
+      '--final_norm',
+      f'--output={path}',
+    )
+    self.assertEqual(done.returncode, 0, done.stderr)
+    with open(path) as f:
+      written = json.load(f)
+    self.assertEqual(written['architecture'], 'encoder_decoder')
+    self.assertEqual(written['options']['architecture']['data_dir'], folder)
+    (row,) = written['rows']
+    self.assertEqual((row['measures'], row['layers']), ('init', 2))
+    self.assertLen(row['losses'], 3)
 
   def testMistake(self):
     done = tool_process.Run('depth_training', '--measures=init+magic')

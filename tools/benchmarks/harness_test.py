@@ -33,7 +33,7 @@ class HarnessTest(absltest.TestCase):
     samples = harness.Alternate(
       {'sleep': lambda: time.sleep(0.05)}, rounds=1, warmups=0
     )
-    self.assertBetween(samples['sleep'][0].seconds, 0.05, 2.0)
+    self.assertBetween(samples['sleep'][0].seconds, 0.05, 60.0)
 
   def testBadCounts(self):
     with self.assertRaisesRegex(ValueError, 'rounds=0 must be 1 or more'):

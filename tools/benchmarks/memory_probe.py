@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import subprocess
 import sys
 
-from lingvo_gpipe import cluster
+from lingvo_gpipe import child_process, cluster
 from lingvo_gpipe.workers import local_workers, process_memory
 from tools.benchmarks import (
   memory_model,
@@ -84,12 +83,11 @@ def Run(job: Job, *, timeout: float | None = None) -> Outcome:
   Returns:
     The Outcome; whatever happens to the process is part of it.
   """
-  paths = os.pathsep.join(filter(None, sys.path))
   try:
     done = subprocess.run(
       [sys.executable, '-P', '-m', __name__],
       input=json.dumps(dataclasses.asdict(job)),
-      env={**os.environ, 'PYTHONPATH': paths},
+      env=child_process.Environment(),
       capture_output=True,
       text=True,
       timeout=timeout,

@@ -104,7 +104,7 @@ class StepResult(NamedTuple):
   Attributes:
     loss: before the step's update.
     times: for each partition float64 [num_micro_batches, 6], see
-      loop.LoopResult; empty where there is no loop.
+      loop_data.LoopResult; empty where there is no loop.
   """
 
   loss: float

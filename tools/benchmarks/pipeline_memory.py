@@ -18,7 +18,6 @@ without pipeline: one worker, one micro-batch, nothing recomputed.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 from absl import flags
@@ -27,8 +26,8 @@ from lingvo_gpipe import user_error
 from lingvo_gpipe.workers import process_memory
 from tools.benchmarks import (
   command,
-  layer_search,
   memory_probe,
+  memory_search,
   pipeline,
   pipeline_flags,
   report,
@@ -63,10 +62,6 @@ _TIMEOUT = flags.DEFINE_float(
 flags.set_default(pipeline_flags.CUT, 'equal')
 
 
-def _PerWorker(values: Sequence[float]) -> str:
-  return ' '.join(f'{value / 2**20:.0f}' for value in values)
-
-
 _CONFIG_COLUMNS = (
   report.Column('num_devices', 'K'),
   report.Column('num_micro_batches', 'M'),
@@ -77,8 +72,8 @@ _COLUMNS = (
   *_CONFIG_COLUMNS,
   report.Column('layers', 'blocks'),
   report.Column('status', 'outcome'),
-  report.Column('peak', 'peak of each worker, MiB', _PerWorker),
-  report.Column('arithmetic', 'arithmetic, MiB', _PerWorker),
+  report.Column('peak', 'peak of each worker, MiB', memory_search.PerWorker),
+  report.Column('arithmetic', 'arithmetic, MiB', memory_search.PerWorker),
   report.Column('weights', 'weights', report.Mebibytes),
   report.Column('gradients', 'gradients', report.Mebibytes),
   report.Column('stored', 'stored', report.Mebibytes),
@@ -90,92 +85,9 @@ _SEARCH_COLUMNS = (
   report.Column('layers', 'blocks'),
   report.Column('params', 'parameters', report.Count),
   report.Column('ratio', 'ratio', report.Ratio),
-  report.Column('peak', 'peak of each worker, MiB', _PerWorker),
+  report.Column('peak', 'peak of each worker, MiB', memory_search.PerWorker),
   report.Column('seconds', 's/step', report.Seconds),
 )
-
-
-def MeasureRow(job: memory_probe.Job, timeout: float) -> dict[str, Any]:
-  """Trains a configuration.
-
-  Args:
-    job: which.
-    timeout: in seconds.
-
-  Returns:
-    A row of the table. The parts of the arithmetic are those of the worker that
-    takes most by it.
-  """
-  outcome = memory_probe.Run(job, timeout=timeout)
-  row = {
-    **dataclasses.asdict(job.config),
-    'order': job.config.order,
-    'layers': job.sizes.layers,
-    'status': outcome.status,
-    'detail': outcome.detail,
-  }
-  if outcome.status == memory_probe.TRAINED:
-    totals = [sum(m.values()) for m in outcome.arithmetic]
-    # A device may hold several partitions.
-    num_workers = len(outcome.idle)
-    row |= {
-      'peak': outcome.grown,
-      'arithmetic': [sum(totals[w::num_workers]) for w in range(num_workers)],
-      **outcome.arithmetic[totals.index(max(totals))],
-      'idle': max(outcome.idle),
-      'blocks': outcome.blocks,
-      'seconds': outcome.seconds,
-      'loss': outcome.loss,
-    }
-  peak = f', {_PerWorker(row["peak"])} MiB' if 'peak' in row else ''
-  detail = f' ({outcome.detail})' if outcome.detail else ''
-  report.Progress(
-    f'{job.config.name}, {job.sizes.layers} blocks: {outcome.status}'
-    f'{peak}{detail}'
-  )
-  return row
-
-
-def SearchRow(
-  config: pipeline.Config,
-  sizes: stack_sizes.Sizes,
-  memory_limit: int,
-  timeout: float,
-) -> dict[str, Any]:
-  """Finds the largest number of blocks of a configuration.
-
-  Args:
-    config: the configuration.
-    sizes: of the stack; its number of blocks does not matter.
-    memory_limit: bytes of each worker.
-    timeout: of one trial, in seconds.
-
-  Returns:
-    A row of the table.
-  """
-  rows = {}
-
-  def _Try(layers_of_each: int) -> float | None:
-    layers = layers_of_each * config.num_partitions
-    job = memory_probe.Job(
-      config, dataclasses.replace(sizes, layers=layers), memory_limit
-    )
-    row = MeasureRow(job, timeout)
-    if row['status'] == memory_probe.FAILED:
-      raise user_error.TrainingError(f'{config.name}: {row["detail"]}')
-    if row['status'] == memory_probe.OUT_OF_MEMORY:
-      return None
-    rows[layers_of_each] = row
-    return max(row['peak']) + row['idle']
-
-  found = layer_search.LargestFitting(_Try, memory_limit)
-  layers = found * config.num_partitions
-  return {
-    **rows.get(found, dataclasses.asdict(config)),
-    'order': config.order,
-    'layers': layers,
-    'params': dataclasses.replace(sizes, layers=layers).params,
-  }
 
 
 def _Measure(
@@ -187,7 +99,7 @@ def _Measure(
   if _LAYER_COUNTS.value:
     layer_counts = stack_flags.Integers('layer_counts', _LAYER_COUNTS.value)
   return [
-    MeasureRow(
+    memory_search.MeasureRow(
       memory_probe.Job(
         config,
         dataclasses.replace(sizes, layers=layers),
@@ -211,13 +123,7 @@ def _Search(
     raise user_error.UserError(
       '--search_layers needs --worker_memory, such as --worker_memory=1.5G'
     )
-  naive = pipeline.Config(1, 1, cut='equal')
-  rows = []
-  for config in dict.fromkeys([naive, *configs]):
-    rows.append(SearchRow(config, sizes, memory_limit, _TIMEOUT.value))
-    if rows[0]['layers']:
-      rows[-1]['ratio'] = rows[-1]['layers'] / rows[0]['layers']
-  return rows
+  return memory_search.SearchRows(configs, sizes, memory_limit, _TIMEOUT.value)
 
 
 def Main() -> int:

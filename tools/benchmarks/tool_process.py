@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+
+from lingvo_gpipe import child_process
 
 
 def Run(tool: str, *args: str) -> subprocess.CompletedProcess:
   """The ended process of `python -m tools.benchmarks.<tool> <args>`."""
-  paths = os.pathsep.join(filter(None, sys.path))
+  return RunModule(f'tools.benchmarks.{tool}', *args)
+
+
+def RunModule(module: str, *args: str) -> subprocess.CompletedProcess:
+  """The ended process of `python -m <module> <args>`."""
   return subprocess.run(
-    [sys.executable, '-P', '-m', f'tools.benchmarks.{tool}', *args],
+    [sys.executable, '-P', '-m', module, *args],
     capture_output=True,
     text=True,
-    env={**os.environ, 'PYTHONPATH': paths},
+    env=child_process.Environment(),
     check=False,
   )

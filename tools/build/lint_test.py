@@ -38,14 +38,41 @@ _TESTED_ELSEWHERE = {
     'lingvo_gpipe/gpipe/stage_functions_test.py'
   ),
   'lingvo_gpipe/gpipe/failure.py': 'lingvo_gpipe/gpipe/gpipe_test.py',
+  'lingvo_gpipe/gpipe/loop_data.py': 'lingvo_gpipe/gpipe/loop_test.py',
+  'lingvo_gpipe/gpipe/reduction.py': 'lingvo_gpipe/gpipe/gpipe_test.py',
   'lingvo_gpipe/gpipe/gpipe_params.py': 'lingvo_gpipe/gpipe/gpipe_test.py',
+  'lingvo_gpipe/jobs/checkpoint_follower.py': (
+    'lingvo_gpipe/jobs/evaler_job_test.py'
+  ),
   'lingvo_gpipe/jobs/checkpoint_job.py': 'lingvo_gpipe/jobs/evaler_job_test.py',
-  'lingvo_gpipe/jobs/step_timing.py': 'lingvo_gpipe/trainer_workers_test.py',
+  'lingvo_gpipe/jobs/checkpoint_jobs.py': 'lingvo_gpipe/trainer_jobs_test.py',
+  'lingvo_gpipe/jobs/operation_flags.py': 'lingvo_gpipe/jobs/flags_test.py',
+  'lingvo_gpipe/jobs/run_job.py': 'lingvo_gpipe/trainer_cluster_test.py',
   'lingvo_gpipe/jobs/trainer_job.py': 'lingvo_gpipe/trainer_test.py',
   'lingvo_gpipe/layers/keras_config.py': (
     'lingvo_gpipe/layers/keras_layer_test.py'
   ),
   'lingvo_gpipe/layers/tied_table.py': 'lingvo_gpipe/layers/embedding_test.py',
+  'lingvo_gpipe/workers/worker_lost.py': (
+    'lingvo_gpipe/workers/remote_workers_test.py'
+  ),
+  'tools/benchmarks/memory_search.py': (
+    'tools/benchmarks/pipeline_memory_test.py'
+  ),
+  'tools/benchmarks/paper/measured_steps.py': (
+    'tools/benchmarks/table_2/table_2_test.py'
+  ),
+  'tools/benchmarks/paper/paper_model.py': (
+    'tools/benchmarks/table_2/table_2_test.py'
+  ),
+  'tools/benchmarks/paper/stack_costs.py': (
+    'tools/benchmarks/table_2/table_2_test.py'
+  ),
+  'tools/benchmarks/fault_processes.py': (
+    'tools/benchmarks/fault_injection_test.py'
+  ),
+  'tools/plan/__main__.py': 'tools/plan/plan_test.py',
+  'tools/plan/check.py': 'tools/plan/check_runs_test.py',
   'tasks/mt/translation_task.py': 'tools/mt/translate_test.py',
   'tools/mt/translation_model.py': 'tools/mt/translate_test.py',
   'tasks/mt/transformer_cells.py': 'tasks/mt/transformer_test.py',
@@ -57,6 +84,12 @@ _TESTED_ELSEWHERE = {
   'tools/classify/__main__.py': 'tools/classify/classify_test.py',
   'tools/export/__main__.py': 'tools/export/export_test.py',
 }
+
+# Folders that are one tool, whose test runs it from the flags to the picture.
+_TESTED_AS_A_WHOLE = {
+  f'tools/benchmarks/{name}': f'tools/benchmarks/{name}/{name}_test.py'
+  for name in ('overhead', 'table_1', 'table_2', 'table_3', 'table_5')
+} | {'tools/fuzz': 'tools/fuzz/fuzz_test.py'}
 
 
 def _Sources(pattern: str) -> Iterator[pathlib.Path]:
@@ -181,6 +214,13 @@ class BuildFilesTest(absltest.TestCase):
     self.assertEmpty(wrong)
 
 
+def _Test(path: pathlib.Path) -> str | None:
+  """What tests a module that has no test beside it."""
+  return _TESTED_ELSEWHERE.get(str(path)) or _TESTED_AS_A_WHOLE.get(
+    str(path.parent)
+  )
+
+
 class ModulesTest(absltest.TestCase):
   def testEveryModuleHasATestBesideIt(self):
     missing = []
@@ -190,7 +230,7 @@ class ModulesTest(absltest.TestCase):
         path.name.endswith('_test.py')
         or (_ROOT / path.with_name(f'{path.stem}_test.py')).exists()
         or (declared and declared.is_testonly)
-        or str(path) in _TESTED_ELSEWHERE
+        or _Test(path)
       ):
         missing.append(str(path))
     self.assertEmpty(
@@ -199,9 +239,10 @@ class ModulesTest(absltest.TestCase):
     )
 
   def testExceptionsAreNeeded(self):
-    for path, test in _TESTED_ELSEWHERE.items():
+    for path, test in (_TESTED_ELSEWHERE | _TESTED_AS_A_WHOLE).items():
       self.assertTrue((_ROOT / path).exists(), path)
       self.assertTrue((_ROOT / test).exists(), test)
+    for path in _TESTED_ELSEWHERE:
       beside = path.replace('.py', '_test.py')
       self.assertFalse((_ROOT / beside).exists(), f'{path} has its test')
 

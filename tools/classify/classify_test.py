@@ -9,12 +9,13 @@ import sys
 
 from absl.testing import absltest, flagsaver
 
+from lingvo_gpipe import child_process
 from tools.classify import __main__ as classify
 from tools.classify import test_model
 
 
 def _Run(folder, *args, names=''):
-  environment = {**os.environ, 'PYTHONPATH': ':'.join(filter(None, sys.path))}
+  environment = child_process.Environment()
   return subprocess.run(
     [sys.executable, *args],
     cwd=folder,

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import flagsaver, parameterized
 
-from lingvo_gpipe import registry, user_error
+from lingvo_gpipe import child_process, registry, user_error
 from lingvo_gpipe.gpipe import placement
 from lingvo_gpipe.train import checkpoint
 from params.image import digits
@@ -60,7 +60,7 @@ def setUpModule():
 
 
 def _Run(folder, *args, path=True):
-  environment = {**os.environ, 'PYTHONPATH': ':'.join(filter(None, sys.path))}
+  environment = child_process.Environment()
   if not path:
     del environment['PYTHONPATH']
   return subprocess.run(

@@ -66,7 +66,7 @@ class PreparationProgressTest(absltest.TestCase):
       progress.StartReading(self._archive)
       self._time += 1.0
       progress.Add(5000)
-      deadline = time.monotonic() + 20.0
+      deadline = time.monotonic() + 60.0
       while len(self._lines) < 3 and time.monotonic() < deadline:
         time.sleep(0.01)
     self.assertGreaterEqual(len(self._lines), 3)

@@ -8,7 +8,7 @@ import sys
 
 from absl.testing import absltest, flagsaver
 
-from lingvo_gpipe import user_error
+from lingvo_gpipe import child_process, user_error
 from tools.imagenet import prepare, test_archives
 
 
@@ -106,7 +106,7 @@ class PrepareTest(absltest.TestCase):
         'tools.imagenet.prepare',
         f'--data_dir={self._data_dir}',
       ],
-      env={**os.environ, 'PYTHONPATH': ':'.join(filter(None, sys.path))},
+      env=child_process.Environment(),
       capture_output=True,
       text=True,
       check=False,

@@ -41,7 +41,7 @@ class CommonTest(parameterized.TestCase):
       raise KeyboardInterrupt(line)
 
     with self.assertRaises(KeyboardInterrupt):
-      self._Run(f'echo x; sleep 2; touch {marker}', on_line=Interrupt)
+      self._Run(f'echo x; sleep 20; touch {marker}', on_line=Interrupt)
     self.assertFalse(marker.exists())
 
   @parameterized.parameters(

@@ -11,12 +11,12 @@ import sys
 import tensorflow as tf
 from absl.testing import flagsaver, parameterized
 
-from lingvo_gpipe import user_error
+from lingvo_gpipe import child_process, user_error
 from tools.mt import prepare
 
 
 def _Run(code_or_module, *args):
-  environment = {**os.environ, 'PYTHONPATH': ':'.join(filter(None, sys.path))}
+  environment = child_process.Environment()
   return subprocess.run(
     [sys.executable, *code_or_module, *args],
     env=environment,

@@ -14,7 +14,7 @@ import sys
 
 from absl.testing import absltest, flagsaver, parameterized
 
-from lingvo_gpipe import user_error
+from lingvo_gpipe import child_process, user_error
 from tasks.mt import (
   prepared_text,
   test_prepared,
@@ -133,11 +133,7 @@ class ScoreTest(parameterized.TestCase):
         '--baselines',
         f'--plot={self._folder / "s.png"}',
       ],
-      env={
-        **os.environ,
-        'HOME': str(home),
-        'PYTHONPATH': ':'.join(filter(None, sys.path)),
-      },
+      env=child_process.Environment(HOME=str(home)),
       capture_output=True,
       text=True,
       check=False,

@@ -106,6 +106,7 @@ def FromRun(options: job_flags.Options, search: Search) -> TranslationModel:
     settings.beam_size = search.beam_size
   if search.length_penalty is not None:
     settings.length_penalty = search.length_penalty
+  model.params.net.num_replicas = 1
   spec = model.Instantiate(model.params.input).BatchSpec()
   task = model.Instantiate()
   with user_error.Expected(ValueError):

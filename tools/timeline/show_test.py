@@ -11,6 +11,7 @@ import tempfile
 
 from absl.testing import absltest
 
+from lingvo_gpipe import child_process
 from lingvo_gpipe.gpipe import simulated_times
 from lingvo_gpipe.gpipe import timeline as timeline_lib
 
@@ -35,18 +36,13 @@ class ShowTest(absltest.TestCase):
     path.write_text(json.dumps(timeline.ToJson()))
 
   def _Show(self, *args):
-    paths = os.pathsep.join(filter(None, sys.path))
     return subprocess.run(
       [sys.executable, '-P', '-m', 'tools.timeline.show', *args],
       capture_output=True,
       text=True,
       check=False,
-      env={
-        **os.environ,
-        'PYTHONPATH': paths,
-        # As `bazel run` does it: relative paths begin there.
-        'BUILD_WORKING_DIRECTORY': str(self._folder),
-      },
+      # As `bazel run` does it: relative paths begin there.
+      env=child_process.Environment(BUILD_WORKING_DIRECTORY=str(self._folder)),
     )
 
   def testWritesAll(self):

@@ -1,0 +1,1 @@
+"""The largest model that fits: the GPipe paper's Table 1."""

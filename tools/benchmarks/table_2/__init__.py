@@ -1,0 +1,1 @@
+"""Throughput over K and M: the GPipe paper's Table 2."""

@@ -1,0 +1,1 @@
+"""Throughput over slow links: the GPipe paper's Table 3."""

@@ -1,0 +1,1 @@
+"""The size of mini-batches: the GPipe paper's Table 5."""
