@@ -20,7 +20,8 @@ class Device:
   """One of several equal devices, and the links between them.
 
   Attributes:
-    flops: floating-point operations a second that it attains.
+    flops: floating-point operations a second that it attains; None: unknown,
+      all that is asked for has been measured.
     link_speed: bytes a second between two devices, in each direction.
     link_latency: seconds until a message arrives, whatever its size.
     memory_speed: bytes a second that it reads or writes in its memory.
@@ -31,7 +32,7 @@ class Device:
       instead of counted operations where there are some.
   """
 
-  flops: float
+  flops: float | None
   link_speed: float
   link_latency: float = 0.0
   memory_speed: float = float('inf')
@@ -44,8 +45,9 @@ class Device:
 
   def __post_init__(self):
     for name in ('flops', 'link_speed', 'memory_speed'):
-      if not getattr(self, name) > 0:
-        raise ValueError(f'{name}={getattr(self, name)} must be above 0')
+      value = getattr(self, name)
+      if value is not None and not value > 0:
+        raise ValueError(f'{name}={value} must be above 0')
     for name in ('link_latency', 'memory_overhead', 'cell_overhead'):
       if not getattr(self, name) >= 0:
         raise ValueError(f'{name}={getattr(self, name)} must not be negative')
@@ -73,9 +75,17 @@ class Device:
 
     Returns:
       Measured times where there are any for this size, else counted ones.
+
+    Raises:
+      ValueError: where neither are known.
     """
     if micro_batch_size in self.cell_times:
       return list(self.cell_times[micro_batch_size])
+    if self.flops is None:
+      raise ValueError(
+        f'cells were not measured on micro-batches of {micro_batch_size}, only '
+        f'of {sorted(self.cell_times)}'
+      )
     return [
       partition.CellTime(
         c.forward_flops / self.flops + self.cell_overhead,

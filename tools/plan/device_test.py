@@ -27,6 +27,13 @@ class DeviceTest(parameterized.TestCase):
     self.assertEqual(one.Times(costs, 3), measured)
     self.assertEqual(one.Times(costs, 4), [partition.CellTime(2.0, 5.0)])
 
+  def testUnknownTimes(self):
+    one = _Device(flops=None, cell_times={3: [partition.CellTime(1.0, 2.0)]})
+    with self.assertRaisesRegex(
+      ValueError, r'not measured on micro-batches of 4, only of \[3\]'
+    ):
+      one.Times([], 4)
+
   def testSending(self):
     self.assertEqual(_Device().Sending(8), 2.0)
 

@@ -99,7 +99,7 @@ def MakeDevice(
 ) -> device_lib.Device:
   """The device of what was measured."""
   return device_lib.Device(
-    flops=1.0,  # Not asked for: all sizes are measured.
+    flops=None,
     memory=memory,
     cell_times=cell_times,
     **workers._asdict(),

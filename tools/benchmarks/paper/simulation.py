@@ -87,7 +87,7 @@ def Play(
   evaluator = evaluation.Evaluator(
     model,
     device_lib.Device(
-      flops=1.0,  # Not asked for: all sizes have times.
+      flops=None,
       link_speed=link_speed,
       link_latency=link_latency,
       memory_speed=memory_speed,

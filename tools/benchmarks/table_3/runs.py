@@ -48,7 +48,9 @@ def OfPaperModel(
   cell_times = fitted_times.Fit(measured, simulation.Sizes(pipelines))
   rows = simulation.Play(model, cell_times, pipelines)
   for bandwidth in bandwidths:
-    slow = simulation.Play(model, measured, pipelines, link_speed=bandwidth / 8)
+    slow = simulation.Play(
+      model, cell_times, pipelines, link_speed=bandwidth / 8
+    )
     rows += [{'bandwidth': bandwidth, **row} for row in slow]
   for row in rows:
     row['relative'] = row['throughput'] / rows[0]['throughput']
