@@ -23,10 +23,10 @@ import tensorflow as tf
 
 from lingvo_gpipe import base_layer, fprop_context, hyperparams, nested_map
 from lingvo_gpipe.gpipe import (
+  device_names,
   gpipe,
   loop_data,
   micro_batch,
-  placement,
   replica_owners,
 )
 from lingvo_gpipe.gpipe import plan as plan_lib
@@ -59,7 +59,7 @@ def _NearFirstPartition(method: Callable[..., Any]) -> Callable[..., Any]:
 
   @functools.wraps(method)
   def _Method(self, *args, **kwargs):
-    with tf.device(placement.HostOf(self.net.plan.devices[0])):
+    with tf.device(device_names.HostOf(self.net.plan.devices[0])):
       return method(self, *args, **kwargs)
 
   return _Method

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lingvo_gpipe.gpipe import placement
+from lingvo_gpipe.gpipe import device_names, placement
 from lingvo_gpipe.workers import (
   client_address,
   cluster_resolvers,
@@ -82,7 +82,7 @@ def Workers(num_workers: int, gpus: int = 0) -> Cluster:
   """
   kind = 'gpu' if gpus else 'cpu'
   return Cluster(
-    kind, tuple(placement.WorkerDevices(num_workers, kind, max(1, gpus)))
+    kind, tuple(device_names.WorkerDevices(num_workers, kind, max(1, gpus)))
   )
 
 
@@ -113,9 +113,12 @@ def Connect(
   client = client_address.Choose(addresses[0], client)
   tf.config.experimental_connect_to_cluster(
     tf.train.ClusterSpec(
-      {placement.WORKER_JOB: list(addresses), placement.CLIENT_JOB: [client]}
+      {
+        device_names.WORKER_JOB: list(addresses),
+        device_names.CLIENT_JOB: [client],
+      }
     ),
-    job_name=placement.CLIENT_JOB,
+    job_name=device_names.CLIENT_JOB,
     protocol='grpc',
   )
   client_address.Restrict(client)
@@ -155,7 +158,7 @@ def Tpus(
   flag = f'--tpu={name}'
   with server_wait.Telling(f'looking for {flag}', show):
     resolver = cluster_resolvers.Tpu(name)
-  hosts = resolver.cluster_spec().as_dict().get(placement.WORKER_JOB, [])
+  hosts = resolver.cluster_spec().as_dict().get(device_names.WORKER_JOB, [])
   if not hosts:  # This machine's.
     _KeepSums()
     with server_wait.Telling(f'initializing {flag}', show):
@@ -181,7 +184,7 @@ def Tpus(
     ):
       tf.config.experimental_connect_to_cluster(
         resolver,
-        job_name=placement.CLIENT_JOB,
+        job_name=device_names.CLIENT_JOB,
         protocol='grpc',
         make_master_device_default=False,
       )

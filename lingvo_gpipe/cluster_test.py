@@ -6,7 +6,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from lingvo_gpipe import cluster
-from lingvo_gpipe.gpipe import gpipe, placement, test_cells
+from lingvo_gpipe.gpipe import device_names, gpipe, test_cells
 
 
 def _Gpus(*places):
@@ -69,7 +69,7 @@ class WorkerGpusTest(parameterized.TestCase):
     )
 
   def testAWorkerWithFewerGpus(self):
-    there = [*_Gpus((0, 0), (0, 1), (1, 0)), placement.WorkerDevices(2)[1]]
+    there = [*_Gpus((0, 0), (0, 1), (1, 0)), device_names.WorkerDevices(2)[1]]
     listed = [tf.config.LogicalDevice(name, 'GPU') for name in there]
     self.enter_context(
       mock.patch.object(tf.config, 'list_logical_devices', return_value=listed)

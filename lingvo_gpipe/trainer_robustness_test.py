@@ -21,7 +21,7 @@ from lingvo_gpipe import (
 )
 from lingvo_gpipe.gpipe import placement
 from lingvo_gpipe.jobs import flags, step_log
-from lingvo_gpipe.train import checkpoint_files
+from lingvo_gpipe.train import checkpoint_files, checkpoint_integrity
 
 _LOG = 'train/metrics.jsonl'
 _MODEL = 'lingvo_gpipe.trainer_test_models.Tiny'
@@ -150,7 +150,7 @@ class TrainerRobustnessTest(absltest.TestCase):
     self.assertEqual(self._Log(), expected)
     self.assertEqual(self._lines[-4:], results)
     prefix = os.path.join(self._logdir, 'train', 'ckpt-00000030')
-    checkpoint_files.Verify(prefix)
+    checkpoint_integrity.Verify(prefix)
     self.assertEqual(checkpoint_files.Latest(os.path.dirname(prefix)), prefix)
     for folder, steps in zip(('train', 'eval_dev'), summaries, strict=True):
       self.assertEqual(self._SummarySteps(folder), steps)

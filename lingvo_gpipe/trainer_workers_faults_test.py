@@ -18,9 +18,13 @@ from lingvo_gpipe import (
   trainer_process,
   user_error,
 )
-from lingvo_gpipe.gpipe import placement
+from lingvo_gpipe.gpipe import device_names, placement
 from lingvo_gpipe.jobs import flags, step_log
-from lingvo_gpipe.train import checkpoint, checkpoint_files
+from lingvo_gpipe.train import (
+  checkpoint,
+  checkpoint_files,
+  checkpoint_integrity,
+)
 
 _OVERRIDE = 'train.save_interval_steps=8; train.log_interval_steps=2'
 _BURSTING = 'train.max_nonfinite_steps=4; net.splits=[2, 2]'
@@ -159,7 +163,7 @@ class TrainerWorkersFaultsTest(absltest.TestCase):
       rf'the newest complete one is {self._Prefix(8)}\. Training goes on',
     )
     self.assertEqual(_Log(self._logdir), self.log)
-    checkpoint_files.Verify(self._Prefix(30))
+    checkpoint_integrity.Verify(self._Prefix(30))
 
   def testTheSameCellIsNamedAsInOneProcess(self):
     process = _Start(self._logdir, _BURSTING, 'Bursting')
@@ -180,7 +184,7 @@ class TrainerWorkersFaultsTest(absltest.TestCase):
     )
     self.assertStartsWith(told[1], f'step 12 was skipped: {second}')
     self.assertIn(second, told[2])
-    worker_1 = placement.WorkerDevices(2)[1]
+    worker_1 = device_names.WorkerDevices(2)[1]
     self.assertIn(f'{cell} on {worker_1}, in micro', stdout)
 
 

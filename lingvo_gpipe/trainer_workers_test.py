@@ -11,7 +11,7 @@ from unittest import mock
 from absl.testing import absltest
 
 from lingvo_gpipe import trainer, trainer_process, user_error
-from lingvo_gpipe.gpipe import placement
+from lingvo_gpipe.gpipe import device_names, placement
 from lingvo_gpipe.jobs import flags, step_log, train_program
 
 _MODEL = f'{trainer_process.MODELS}.Tiny'
@@ -102,7 +102,7 @@ class TrainerWorkersTest(absltest.TestCase):
     self.assertEqual(caught.exception.EXIT_STATUS, 1)
     lines = self.stdout.getvalue().splitlines()
     self.assertEqual(
-      lines[2], f'devices {", ".join(placement.WorkerDevices(2))}'
+      lines[2], f'devices {", ".join(device_names.WorkerDevices(2))}'
     )
     self.assertLen(_Pids(lines), 2)
     self.assertFalse(any(map(_IsRunning, _Pids(lines))))

@@ -26,7 +26,7 @@ from absl import logging
 from lingvo_gpipe import base_input, base_task, nested_map, user_error
 from lingvo_gpipe.export import saved_model, serving_module, serving_signature
 from lingvo_gpipe.jobs import model_loader
-from lingvo_gpipe.train import checkpoint, checkpoint_files
+from lingvo_gpipe.train import checkpoint, checkpoint_integrity
 
 CLASSES_FILE = 'classes.txt'
 MODEL_FILE = 'model.json'
@@ -64,7 +64,7 @@ def Export(
     {**model.Instantiate(model.params.input).BatchSpec(), **source.BatchSpec()}
   )
   with user_error.Expected(checkpoint.CheckpointError):
-    checkpoint_files.CheckSizes(prefix)
+    checkpoint_integrity.CheckSizes(prefix)
     _CheckAverages(task, prefix)
     module = serving_module.ServingModule(task, batch_spec)
     restored = checkpoint.Checkpointer(
@@ -125,7 +125,7 @@ def _CheckAverages(task: base_task.BaseTask, prefix: str) -> None:
   """Raises UserError for averages that these params would leave unused."""
   if task.ema.enabled:
     return
-  saved = checkpoint_files.ReadVariables(prefix)
+  saved = checkpoint_integrity.ReadVariables(prefix)
   specs = tf.nest.flatten(task.net.VariableSpecs())
   if any(f'{spec.path}/ema' in saved for spec in specs):
     raise user_error.UserError(

@@ -111,19 +111,15 @@ class Edges:
     """Adds the four lists to a state."""
     state.activations = [edge.activations.Create() for edge in self._edges]
     state.gradients = [edge.gradients.Create() for edge in self._edges]
-    self._SetSent(state, ring.Nothing)
-
-  def _SetSent(self, state: NestedMap, make: Any) -> None:
-    """Makes what is sent for each spec, on the device that receives it."""
     state.sending, state.returning = [], []
     for edge in self._edges:
       with tf.device(self._devices[edge.target]):
-        state.sending.append([make(spec) for spec in edge.activations.specs])
+        state.sending.append([ring.Nothing(x) for x in edge.activations.specs])
       with tf.device(self._devices[edge.source]):
-        state.returning.append([make(spec) for spec in edge.gradients.specs])
+        state.returning.append([ring.Nothing(x) for x in edge.gradients.specs])
 
   def Receive(self, state: NestedMap) -> None:
-    """Puts what was sent in the row before into the rings."""
+    """Puts what was sent in the row before into rings; nothing is sent yet."""
     for e, edge in enumerate(self._edges):
       state.activations[e] = edge.activations.Receive(
         state.activations[e],
@@ -135,7 +131,11 @@ class Edges:
         state.row[self._devices[edge.source]],
         state.returning[e],
       )
-    self._SetSent(state, ring.Empty)
+      # Each on the device that sends it, or it would cross twice.
+      with tf.device(self._devices[edge.source]):
+        state.sending[e] = [ring.Empty(x) for x in edge.activations.specs]
+      with tf.device(self._devices[edge.target]):
+        state.returning[e] = [ring.Empty(x) for x in edge.gradients.specs]
 
   def Cross(self, state: NestedMap) -> None:
     """Brings what was sent to the devices that receive it."""

@@ -13,46 +13,15 @@ the next D those of replica 1.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import tensorflow as tf
 from absl import logging
 
+from lingvo_gpipe.gpipe import device_names
+
 # Values of --run_locally, in the order of preference when it is not set.
 _KINDS = ('tpu', 'gpu', 'cpu')
-
-WORKER_JOB = 'worker'
-CLIENT_JOB = 'client'
-
-# Devices that compute. A replicated core is the core of that number in each
-# replica of a replicated TPU program. Plug-ins may bring others.
-_TYPES = ('CPU', 'GPU', 'TPU', 'TPU_REPLICATED_CORE')
-_EXAMPLES = '/device:GPU:0 or /job:worker/replica:0/task:3/device:TPU:1'
-_DEVICE = re.compile(
-  r'(?:/job:(?P<job>[a-z]\w*))?'
-  r'(?:/replica:(?P<replica>\d+))?'
-  r'(?:/task:(?P<task>\d+))?'
-  r'(?:/device:|/?(?=[cgt]pu:))(?P<type>[a-z]\w*):(?P<index>\d+)',
-  re.IGNORECASE | re.ASCII,
-)
-
-
-class _Device(NamedTuple):
-  """A device string in parts, which order devices: by task, then by index."""
-
-  job: str
-  replica: int
-  task: int
-  type: str
-  index: int
-
-  def __str__(self) -> str:
-    device = f'/device:{self.type}:{self.index}'
-    if not self.job:
-      return device
-    return f'/job:{self.job}/replica:{self.replica}/task:{self.task}{device}'
 
 
 def ConfigureLogicalCpus(num_devices: int) -> None:
@@ -164,33 +133,13 @@ def UnusedDevicesWarning(devices: Sequence[str], num_used: int) -> str:
   """
   unused = list(devices[num_used:])
   # More logical CPU devices add nothing: they are the same processor.
-  if not unused or _Parse(unused[0]).type == 'CPU':
+  if not unused or device_names.Parse(unused[0]).type == 'CPU':
     return ''
   return (
     f'{len(unused)} of {len(devices)} devices stay idle ({", ".join(unused)}): '
     'num_partitions (--worker_split_size) and num_replicas '
     f'(--worker_replicas) give work to {num_used}'
   )
-
-
-def WorkerDevices(
-  num_workers: int, kind: str = 'cpu', devices_per_worker: int = 1
-) -> list[str]:
-  """The devices of the workers of a cluster, in the order of the workers.
-
-  Args:
-    num_workers: tasks of the job 'worker'.
-    kind: 'cpu', 'gpu' or 'tpu'.
-    devices_per_worker: how many of that kind each has.
-
-  Returns:
-    Device strings.
-  """
-  return [
-    str(_Device(WORKER_JOB, 0, task, kind.upper(), index))
-    for task in range(num_workers)
-    for index in range(devices_per_worker)
-  ]
 
 
 def TpuDevices(
@@ -216,7 +165,7 @@ def TpuDevices(
   Raises:
     ValueError: where there are fewer cores.
   """
-  cores = Sorted(
+  cores = device_names.Sorted(
     [
       name
       for name in available
@@ -225,7 +174,7 @@ def TpuDevices(
   )
   needed = num_replicas * num_partitions
   if len(cores) < needed:
-    hosts = len({_Parse(core)._replace(index=0) for core in cores})
+    hosts = len({device_names.Parse(core)._replace(index=0) for core in cores})
     raise ValueError(
       f'{_Wanted(num_partitions, num_replicas)} need {needed} TPU cores, but '
       f'{source} has {len(cores)}, on {hosts} hosts; make K x R that or less'
@@ -265,7 +214,7 @@ def CheckDevices(
       f'{len(devices)} devices ({", ".join(devices)}) for num_partitions='
       f'{num_partitions} (--worker_split_size): {each}'
     )
-  used = [str(_Parse(device)) for device in devices[:num_devices]]
+  used = [str(device_names.Parse(device)) for device in devices[:num_devices]]
   return RoundRobin(used, num_partitions)
 
 
@@ -309,7 +258,7 @@ def ReplicaDevices(
 def ClientDevice() -> str:
   """The processor of this process, as workers call it; '' without workers."""
   for device in tf.config.list_logical_devices('CPU'):
-    if tf.DeviceSpec.from_string(device.name).job == CLIENT_JOB:
+    if tf.DeviceSpec.from_string(device.name).job == device_names.CLIENT_JOB:
       return device.name
   return ''
 
@@ -339,38 +288,6 @@ def RoundRobin(devices: Sequence[str], num_partitions: int) -> list[str]:
   return [devices[p % len(devices)] for p in range(num_partitions)]
 
 
-def Sorted(devices: Sequence[str]) -> list[str]:
-  """Device strings in one spelling, by task and index as numbers.
-
-  Args:
-    devices: in any order.
-
-  Returns:
-    Those without a job first, then job by job.
-
-  Raises:
-    ValueError: for a string that names no device.
-  """
-  return [str(device) for device in sorted(map(_Parse, devices))]
-
-
-def HostOf(device: str) -> str:
-  """The processor of the worker that a device belongs to.
-
-  Args:
-    device: a device string.
-
-  Returns:
-    A device string; '' for a device of this process, where TensorFlow may
-    choose.
-
-  Raises:
-    ValueError: for a string that names no device.
-  """
-  parsed = _Parse(device)
-  return str(parsed._replace(type='CPU', index=0)) if parsed.job else ''
-
-
 def _NumDevices(num_partitions: int, partitions_per_device: int) -> int:
   """D = K / V."""
   if partitions_per_device < 1 or num_partitions % partitions_per_device:
@@ -381,39 +298,12 @@ def _NumDevices(num_partitions: int, partitions_per_device: int) -> int:
   return num_partitions // partitions_per_device
 
 
-def _Parse(device: str) -> _Device:
-  """The parts of a string that names one device."""
-  match = _DEVICE.fullmatch(device)
-  if not match:
-    raise ValueError(
-      f'{device!r} does not name one device; write for example {_EXAMPLES}'
-    )
-  job, replica, task, kind, index = match.groups()
-  if job is None and (replica or task) or job is not None and task is None:
-    raise ValueError(
-      f'{device!r} names a task without its job, or a job without a task; '
-      f'write for example {_EXAMPLES}'
-    )
-  kind = kind.upper()
-  if kind not in _TYPES and kind not in _PluggedInTypes():
-    raise ValueError(
-      f'{device!r}: a partition cannot be on a device of type {kind}; use one '
-      f'of {", ".join(sorted({*_TYPES, *_PluggedInTypes()}))}'
-    )
-  return _Device(job or '', int(replica or 0), int(task or 0), kind, int(index))
-
-
-def _PluggedInTypes() -> set[str]:
-  """Types of devices that plug-ins have added to this TensorFlow."""
-  return {d.device_type for d in tf.config.list_physical_devices()}
-
-
 def _OfKind(names: Sequence[str], kind: str) -> list[str]:
   """Those of this process of one kind, by index."""
   devices = []
   for name in names:
     spec = tf.DeviceSpec.from_string(name)
-    local = spec.job in (None, 'localhost', CLIENT_JOB)
+    local = spec.job in (None, 'localhost', device_names.CLIENT_JOB)
     if local and spec.device_type == kind.upper():
       devices.append((spec.device_index, name))
   return [name for _, name in sorted(devices)]

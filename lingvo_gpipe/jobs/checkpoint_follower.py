@@ -15,7 +15,7 @@ from lingvo_gpipe.jobs import (
   progress,
 )
 from lingvo_gpipe.jobs import logdir as logdir_lib
-from lingvo_gpipe.train import checkpoint_files
+from lingvo_gpipe.train import checkpoint_files, checkpoint_integrity
 
 # What each job does with checkpoints.
 _VERBS = {'evaler': 'evaluate', 'decoder': 'decode'}
@@ -37,7 +37,7 @@ def CheckThereIsWork(options: flags.Options, logdir: logdir_lib.LogDir) -> None:
     checkpoint_files.CheckpointError, prefix=f'--checkpoint={o.checkpoint}: '
   ):
     if o.checkpoint:
-      checkpoint_files.CheckSizes(checkpoint_files.PrefixOf(o.checkpoint))
+      checkpoint_integrity.CheckSizes(checkpoint_files.PrefixOf(o.checkpoint))
   if (o.once or o.all) and not checkpoint_files.Latest(logdir.train_dir):
     verbs = ' and '.join(_VERBS[job] for job in options.jobs)
     raise user_error.UserError(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lingvo_gpipe import user_error
-from lingvo_gpipe.train import checkpoint_files
+from lingvo_gpipe.train import checkpoint_files, checkpoint_integrity
 
 # How long a signal to stop, and a new checkpoint, may stay unnoticed.
 _POLL_SECONDS = 0.25
@@ -45,7 +45,7 @@ def Look(prefix: str) -> Found | None:
     CheckpointError: where it is there and damaged.
   """
   try:
-    info = checkpoint_files.ReadInfo(prefix)
+    info = checkpoint_integrity.ReadInfo(prefix)
   except checkpoint_files.CheckpointError:
     if IsThere(prefix):
       raise

@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from lingvo_gpipe import cluster, user_error
-from lingvo_gpipe.gpipe import placement
+from lingvo_gpipe.gpipe import device_names
 from lingvo_gpipe.gpipe import plan as plan_lib
 from lingvo_gpipe.jobs import (
   evaluation,
@@ -121,7 +121,7 @@ class PreparedModel:
     self, options: flags.Options, devices: tuple[str, ...]
   ) -> str | None:
     """Who reads and writes checkpoints; None: each worker its own variables."""
-    if options.local_workers or not any(map(placement.HostOf, devices)):
+    if options.local_workers or not any(map(device_names.HostOf, devices)):
       return None
     unseen = shared_directory.NotSeenBy(self.logdir.train_dir, devices)
     if not unseen:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from lingvo_gpipe.gpipe import placement
+from lingvo_gpipe.gpipe import device_names
 
 
 def NotSeenBy(directory: str, devices: Sequence[str]) -> list[str]:
@@ -22,7 +22,7 @@ def NotSeenBy(directory: str, devices: Sequence[str]) -> list[str]:
   Returns:
     The processors of those tasks.
   """
-  hosts = dict.fromkeys(map(placement.HostOf, devices))
+  hosts = dict.fromkeys(map(device_names.HostOf, devices))
   try:
     with tempfile.NamedTemporaryFile(dir=directory, prefix='.shared-') as f:
       return [host for host in hosts if not _Sees(host, f.name)]

@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lingvo_gpipe.train import checkpoint_files
+from lingvo_gpipe.train import error_reason
 
 
 class TolerantWriting:
@@ -40,6 +40,6 @@ class TolerantWriting:
       if what not in self._told:
         self._told.add(what)
         self._show(
-          f'warning: cannot write {what}: {checkpoint_files.Reason(e)}; '
+          f'warning: cannot write {what}: {error_reason.Reason(e)}; '
           'training goes on, and this is not told again'
         )

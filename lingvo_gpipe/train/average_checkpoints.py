@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from lingvo_gpipe.train import checkpoint_files
+from lingvo_gpipe.train import checkpoint_files, checkpoint_integrity
 
 
 def Restore(
@@ -32,27 +32,27 @@ def Restore(
     CorruptError: where a file is damaged. Some variables may have changed.
   """
   for prefix in prefixes:
-    checkpoint_files.CheckSizes(prefix)
+    checkpoint_integrity.CheckSizes(prefix)
     _CheckVariables(prefix, variables)
   readers = []
   for prefix in prefixes:
-    with checkpoint_files.Explained(prefix):
+    with checkpoint_integrity.Explained(prefix):
       readers.append(tf.train.load_checkpoint(prefix))
   for name, variable in variables.items():
-    key = checkpoint_files.Key(name)
+    key = checkpoint_integrity.Key(name)
     if not variable.dtype.is_floating:
-      with checkpoint_files.Explained(prefixes[-1]):
+      with checkpoint_integrity.Explained(prefixes[-1]):
         variable.assign(readers[-1].get_tensor(key))
       continue
     total = np.zeros(variable.shape, np.float64)
     for prefix, reader in zip(prefixes, readers, strict=True):
-      with checkpoint_files.Explained(prefix):
+      with checkpoint_integrity.Explained(prefix):
         total += reader.get_tensor(key)
     variable.assign(tf.cast(total / len(prefixes), variable.dtype))
 
 
 def _CheckVariables(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
-  there = checkpoint_files.ReadVariables(prefix)
+  there = checkpoint_integrity.ReadVariables(prefix)
   for name, variable in variables.items():
     expected = tuple(variable.shape), variable.dtype
     if there.get(name) != expected:

@@ -24,6 +24,9 @@ from absl import logging
 from lingvo_gpipe.train import (
   best_checkpoint,
   checkpoint_files,
+  checkpoint_integrity,
+  checkpoint_mismatch,
+  error_reason,
   summaries,
   value_files,
 )
@@ -41,7 +44,6 @@ _WORKER_ERRORS = (
 )
 
 _TEMPORARY = '.tmp-'
-_MAX_LISTED = 10
 
 
 def CheckWritable(directory: str) -> None:
@@ -201,7 +203,7 @@ class Checkpointer:
       raise
     except (OSError, tf.errors.OpError) as e:
       raise CheckpointError(
-        f'cannot save the checkpoint {prefix}: {checkpoint_files.Reason(e)}; '
+        f'cannot save the checkpoint {prefix}: {error_reason.Reason(e)}; '
         f'the newest complete one is {self.Latest() or "none"}'
       ) from e
     self._DeleteOld()
@@ -216,10 +218,10 @@ class Checkpointer:
       path = os.path.join(directory, file)
       _Sync(path)
       files[file] = os.path.getsize(path)
-      checksums[file] = checkpoint_files.Checksum(path)
+      checksums[file] = checkpoint_integrity.Checksum(path)
     info = summaries.Plain(
       {
-        'format_version': checkpoint_files.FORMAT_VERSION,
+        'format_version': checkpoint_integrity.FORMAT_VERSION,
         'model': self._model,
         'global_step': step,
         'tensorflow_version': tf.__version__,
@@ -231,7 +233,7 @@ class Checkpointer:
     )
     summaries.WriteJson(
       os.path.join(directory, f'{name}.json'),
-      checkpoint_files.WithChecksum(info),
+      checkpoint_integrity.WithChecksum(info),
     )
 
   def _RemoveRemains(self, step: int) -> None:
@@ -320,14 +322,20 @@ class Checkpointer:
     if path is None:
       return None
     prefix = checkpoint_files.PrefixOf(path)
-    info = checkpoint_files.ReadInfo(prefix)
+    info = checkpoint_integrity.ReadInfo(prefix)
     if self._verify:
-      checkpoint_files.CheckContents(prefix)
+      checkpoint_integrity.CheckContents(prefix)
     else:
-      checkpoint_files.CheckSizes(prefix)
-    self._CheckVariables(prefix, info['model'], ignore_unused)
+      checkpoint_integrity.CheckSizes(prefix)
+    checkpoint_mismatch.Check(
+      prefix,
+      info['model'],
+      self._variables,
+      model=self._model,
+      ignore_unused=ignore_unused,
+    )
     self._AwaitAssignments()
-    with checkpoint_files.Explained(prefix):
+    with checkpoint_integrity.Explained(prefix):
       self._files.Read(prefix)
     return {**info['metadata'], 'global_step': info['global_step']}
 
@@ -340,39 +348,6 @@ class Checkpointer:
     last = {v.device: v for v in self._variables.values()}
     for variable in last.values():
       variable.is_initialized().numpy()
-
-  def _CheckVariables(
-    self, prefix: str, model: str, ignore_unused: bool
-  ) -> None:
-    """Raises MismatchError unless the checkpoint has our variables."""
-    theirs = checkpoint_files.ReadVariables(prefix)
-    ours = {
-      name: (tuple(v.shape), v.dtype) for name, v in self._variables.items()
-    }
-    kinds = {
-      'differ': [
-        f'{name} (there {_Show(theirs[name])}, here {_Show(ours[name])})'
-        for name in sorted(ours.keys() & theirs.keys())
-        if ours[name] != theirs[name]
-      ],
-      'are missing in it': _Only(ours, theirs),
-      'are unknown here': [] if ignore_unused else _Only(theirs, ours),
-    }
-    kinds = {kind: found for kind, found in kinds.items() if found}
-    if not kinds:
-      return
-    of = 'with other params'
-    if model != self._model:
-      of = f'but this is {self._model!r}'
-    each = _MAX_LISTED // len(kinds)
-    listed = '; '.join(
-      f'{len(found)} variables {kind}: {_Listed(found, each)}'
-      for kind, found in kinds.items()
-    )
-    raise MismatchError(
-      f'checkpoint {prefix} is of model {model!r}, {of}: {listed}. Choose '
-      'another directory (--logdir), or run the model that wrote it'
-    )
 
 
 def _Publish(temporary: str, prefix: str) -> None:
@@ -396,20 +371,3 @@ def _Sync(path: str) -> None:
     os.fsync(descriptor)
   finally:
     os.close(descriptor)
-
-
-def _Show(variable: tuple[tuple[int, ...], tf.DType]) -> str:
-  shape, dtype = variable
-  return f'{dtype.name} {list(shape)}'
-
-
-def _Only(some: Mapping[str, Any], others: Mapping[str, Any]) -> list[str]:
-  return [
-    f'{name} ({_Show(some[name])})'
-    for name in sorted(some.keys() - others.keys())
-  ]
-
-
-def _Listed(items: list[str], count: int) -> str:
-  rest = f' and {len(items) - count} more' if len(items) > count else ''
-  return ', '.join(items[:count]) + rest

@@ -25,7 +25,7 @@ from typing import Any
 import tensorflow as tf
 
 from lingvo_gpipe import hyperparams, weights
-from lingvo_gpipe.train import checkpoint_files
+from lingvo_gpipe.train import checkpoint_files, checkpoint_integrity
 
 _MAX_LISTED = 20
 _PARAM = 'train.init_from'
@@ -90,9 +90,9 @@ class InitFromCheckpoint:
     """
     p = self.params
     prefix = _Find(p.checkpoint)
-    info = checkpoint_files.ReadInfo(prefix)
-    checkpoint_files.CheckContents(prefix)
-    theirs = checkpoint_files.ReadVariables(prefix)
+    info = checkpoint_integrity.ReadInfo(prefix)
+    checkpoint_integrity.CheckContents(prefix)
+    theirs = checkpoint_integrity.ReadVariables(prefix)
     specs = {spec.path: spec for spec in tf.nest.flatten(variable_specs)}
     sources, random, missing, different = {}, [], {}, []
     for path, spec in specs.items():
@@ -169,11 +169,11 @@ class InitPlan:
     Raises:
       CheckpointError: where a file is damaged; some variables have changed.
     """
-    with checkpoint_files.Explained(self.prefix):
+    with checkpoint_integrity.Explained(self.prefix):
       reader = tf.train.load_checkpoint(self.prefix)
       for path, source in self.sources.items():
         variable = variables[path]
-        value = reader.get_tensor(checkpoint_files.Key(source))
+        value = reader.get_tensor(checkpoint_integrity.Key(source))
         with tf.device(variable.device):
           variable.assign(value.astype(variable.dtype.as_numpy_dtype))
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from lingvo_gpipe.gpipe import placement
-from lingvo_gpipe.train import checkpoint_files
+from lingvo_gpipe.gpipe import device_names
+from lingvo_gpipe.train import checkpoint_integrity
 
 
 class ValueFiles:
@@ -58,13 +58,13 @@ class ValueFiles:
       self._checkpoint.write(prefix, self._options)
 
   def _Host(self, variable: tf.Variable) -> str:
-    return self._io_device or placement.HostOf(variable.device)
+    return self._io_device or device_names.HostOf(variable.device)
 
   def _Assign(self, prefix: tf.Tensor) -> None:
     by_host = collections.defaultdict(list)
     for name, variable in self._variables.items():
       by_host[self._Host(variable)].append(
-        (checkpoint_files.Key(name), variable)
+        (checkpoint_integrity.Key(name), variable)
       )
     for host, variables in by_host.items():
       with tf.device(host):

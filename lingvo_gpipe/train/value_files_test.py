@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from lingvo_gpipe.gpipe import placement
-from lingvo_gpipe.train import checkpoint_files, value_files
+from lingvo_gpipe.train import checkpoint_integrity, value_files
 
 
 def setUpModule():
@@ -106,7 +106,7 @@ class SnapshotTest(tf.test.TestCase):
     snapshot = value_files.Snapshot(_Variables(3))
     snapshot.Take()
     snapshot.Write(prefix)
-    found = checkpoint_files.ReadVariables(prefix)
+    found = checkpoint_integrity.ReadVariables(prefix)
     self.assertEqual(found['net/b.c/w'], ((2,), tf.float32))
     self.assertEqual(found['net/step'], ((), tf.int64))
 

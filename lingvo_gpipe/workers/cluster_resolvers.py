@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from lingvo_gpipe import user_error
-from lingvo_gpipe.gpipe import placement
+from lingvo_gpipe.gpipe import device_names
 
 
 class Found(NamedTuple):
@@ -130,13 +130,13 @@ def Tpu(
     UserError: where there are none of that name.
   """
   part = (
-    {'coordinator_name': placement.CLIENT_JOB, 'coordinator_address': client}
+    {'coordinator_name': device_names.CLIENT_JOB, 'coordinator_address': client}
     if client
     else {}
   )
   try:
     resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
-      name, job_name=placement.WORKER_JOB, **part
+      name, job_name=device_names.WORKER_JOB, **part
     )
     resolver.cluster_spec()  # Asks for the addresses.
   except Exception as e:

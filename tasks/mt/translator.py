@@ -25,7 +25,7 @@ from lingvo_gpipe import (
   weights,
 )
 from lingvo_gpipe.decoding import beam_search, greedy, token_rules
-from lingvo_gpipe.gpipe import placement, shared_weights
+from lingvo_gpipe.gpipe import device_names, shared_weights
 from lingvo_gpipe.gpipe import stage as stage_lib
 from tasks.mt import transformer_cells
 
@@ -255,7 +255,7 @@ def _Split(x: tf.Tensor, num_groups: int) -> list[tf.Tensor]:
 
 
 def _HostOf(device: str) -> str:
-  return placement.HostOf(device) if device else ''
+  return device_names.HostOf(device) if device else ''
 
 
 def Check(

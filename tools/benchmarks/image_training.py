@@ -19,7 +19,7 @@ import tensorflow as tf
 from absl import flags
 
 from lingvo_gpipe import base_task, cluster, nested_map, user_error
-from lingvo_gpipe.gpipe import placement
+from lingvo_gpipe.gpipe import device_names
 from lingvo_gpipe.layers import norm
 from lingvo_gpipe.train import optimizers
 from lingvo_gpipe.workers import local_workers
@@ -52,7 +52,7 @@ _OUTPUT = flags.DEFINE_string(
 )
 
 # This process, connected to workers.
-_CLIENT = f'/job:{placement.CLIENT_JOB}/replica:0/task:0/device:CPU:0'
+_CLIENT = f'/job:{device_names.CLIENT_JOB}/replica:0/task:0/device:CPU:0'
 
 _COLUMNS = (
   report.Column('name', ''),
