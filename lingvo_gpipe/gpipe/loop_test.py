@@ -140,6 +140,51 @@ class GraphTest(parameterized.TestCase, tf.test.TestCase):
     loops = [n for n in _AllOps(graph) if n.op in ('While', 'StatelessWhile')]
     self.assertLen(loops, 1)
 
+  @parameterized.parameters('gpipe', '1f1b', 'eager_1f1b')
+  def testInARowOnlyOutputsAndTheirGradientsCross(self, schedule):
+    """Any other message would let a device wait for another's rows."""
+    batch = test_cells.Batch()
+    cells = [*_Linears(2), *test_cells.Cells()[-1:]]
+    net = _Net(
+      cells,
+      batch,
+      splits=[1, 1, 1],
+      num_micro_batches=8,
+      schedule=schedule,
+    )
+    graph = (
+      _Step(net)
+      .get_concrete_function(
+        micro_batch.Specs(batch), tf.TensorSpec([], tf.int64)
+      )
+      .graph
+    )
+    functions = {
+      f.signature.name: f for f in graph.as_graph_def().library.function
+    }
+    (loop,) = (
+      n for n in _AllOps(graph) if n.op in ('While', 'StatelessWhile')
+    )
+    crossing = _Crossing(functions[loop.attr['body'].func.name].node_def)
+    first, second, third = (f'/device:CPU:{i}' for i in range(3))
+    self.assertCountEqual(
+      crossing,
+      [(first, second), (second, third), (third, second), (second, first)],
+    )
+
+
+def _Crossing(nodes):
+  """(from device, to device) of tensors and control edges between nodes."""
+  devices = {n.name: n.device for n in nodes}
+  found = set()
+  for node in nodes:
+    for name in node.input:
+      source = name.lstrip('^').split(':')[0]
+      device = devices.get(source)
+      if device and node.device and device != node.device:
+        found.add((name, device, node.device))
+  return [(device, to) for _, device, to in found]
+
 
 def _Logged(log, cells=('a', 'b')):
   """Cells that note when they run forward and backward."""
