@@ -29,7 +29,7 @@ from lingvo_gpipe.gpipe import (
   micro_batch,
   replica_owners,
 )
-from lingvo_gpipe.gpipe import plan as plan_lib
+from lingvo_gpipe.gpipe.planning import plan as plan_lib
 from lingvo_gpipe.train import init_from_checkpoint, schedules, train_params
 
 NestedMap = nested_map.NestedMap

@@ -5,12 +5,7 @@ import tensorflow as tf
 from absl.testing import parameterized
 
 from lingvo_gpipe import base_task
-from lingvo_gpipe.gpipe import (
-  micro_batch,
-  placement,
-  plain_model,
-  test_cells,
-)
+from lingvo_gpipe.gpipe import micro_batch, placement, plain_model, test_cells
 
 
 def setUpModule():

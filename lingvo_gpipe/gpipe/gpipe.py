@@ -30,7 +30,6 @@ from lingvo_gpipe import (
   nested_map,
 )
 from lingvo_gpipe.gpipe import (
-  cost,
   division,
   failure,
   feeding,
@@ -38,23 +37,24 @@ from lingvo_gpipe.gpipe import (
   gpipe_params,
   loop,
   loop_data,
-  loop_table,
   micro_batch,
-  partition,
   placement,
-  plan_search,
-  profile_cells,
   reduction,
   replicas,
-  schedule,
-  schedule_table,
   shared_weights,
   skip_connections,
   stage_functions,
 )
 from lingvo_gpipe.gpipe import num_micro_batches as num_micro_batches_lib
-from lingvo_gpipe.gpipe import plan as plan_lib
 from lingvo_gpipe.gpipe import stage as stage_lib
+from lingvo_gpipe.gpipe.planning import (
+  cost,
+  partition,
+  plan_search,
+  profile_cells,
+)
+from lingvo_gpipe.gpipe.planning import plan as plan_lib
+from lingvo_gpipe.gpipe.schedules import loop_table, schedule, schedule_table
 
 NestedMap = nested_map.NestedMap
 

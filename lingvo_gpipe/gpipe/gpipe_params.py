@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lingvo_gpipe import hyperparams
-from lingvo_gpipe.gpipe import policies
+from lingvo_gpipe.gpipe.planning import policies
 
 
 def Define(p: hyperparams.InstantiableParams) -> None:

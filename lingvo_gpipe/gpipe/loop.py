@@ -39,13 +39,13 @@ from lingvo_gpipe import nested_map, weights
 from lingvo_gpipe.gpipe import (
   loop_data,
   loop_edges,
-  loop_table,
   micro_batch,
   ordering,
   ring,
   stage_functions,
 )
 from lingvo_gpipe.gpipe import stage as stage_lib
+from lingvo_gpipe.gpipe.schedules import loop_table
 
 NestedMap = nested_map.NestedMap
 Nest = Any

@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from lingvo_gpipe import nested_map
 from lingvo_gpipe.gpipe import (
-  loop_table,
   micro_batch,
   ordering,
   ring,
@@ -23,6 +22,7 @@ from lingvo_gpipe.gpipe import (
   stage_functions,
 )
 from lingvo_gpipe.gpipe import stage as stage_lib
+from lingvo_gpipe.gpipe.schedules import loop_table
 
 NestedMap = nested_map.NestedMap
 Nest = Any

@@ -6,13 +6,12 @@ from lingvo_gpipe import nested_map
 from lingvo_gpipe.gpipe import (
   gpipe,
   loop_edges,
-  loop_table,
   micro_batch,
   placement,
-  schedule,
   stage,
   test_cells,
 )
+from lingvo_gpipe.gpipe.schedules import loop_table, schedule
 
 NestedMap = nested_map.NestedMap
 _NUM_MICRO_BATCHES = 2

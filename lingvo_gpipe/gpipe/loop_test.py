@@ -162,9 +162,7 @@ class GraphTest(parameterized.TestCase, tf.test.TestCase):
     functions = {
       f.signature.name: f for f in graph.as_graph_def().library.function
     }
-    (loop,) = (
-      n for n in _AllOps(graph) if n.op in ('While', 'StatelessWhile')
-    )
+    (loop,) = (n for n in _AllOps(graph) if n.op in ('While', 'StatelessWhile'))
     crossing = _Crossing(functions[loop.attr['body'].func.name].node_def)
     first, second, third = (f'/device:CPU:{i}' for i in range(3))
     self.assertCountEqual(

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from lingvo_gpipe.gpipe import activations
+from lingvo_gpipe.gpipe.planning import activations
 
 # Operations whose result follows from the static shape of their input.
 _OF_SHAPE: dict[str, Callable[[list[int], Any], np.ndarray]] = {

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lingvo_gpipe.gpipe import loop_table
+from lingvo_gpipe.gpipe.schedules import loop_table
 
 
 def Empty(spec: tf.TensorSpec) -> tf.Tensor:

@@ -3,7 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from lingvo_gpipe.gpipe import loop_table, ring
+from lingvo_gpipe.gpipe import ring
+from lingvo_gpipe.gpipe.schedules import loop_table
 
 _SPECS = [
   tf.TensorSpec([2, 3], tf.float32),

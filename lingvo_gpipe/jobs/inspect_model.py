@@ -10,7 +10,7 @@ ends with `total parameters: 121,910,000`. With --logdir the same goes to
   weight_bytes      of all variables
   slot_bytes        what the optimizer and averages add
   variables         list of {path, shape, dtype, trainable, partition}
-  plan              the partitions, see gpipe/plan.py
+  plan              the partitions, see gpipe/planning/plan.py
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any
 import tensorflow as tf
 
 from lingvo_gpipe import cluster, text_table, user_error
-from lingvo_gpipe.gpipe import plan as plan_lib
-from lingvo_gpipe.gpipe import plan_text
+from lingvo_gpipe.gpipe.planning import plan as plan_lib
+from lingvo_gpipe.gpipe.planning import plan_text
 from lingvo_gpipe.jobs import flags, model_loader
 from lingvo_gpipe.jobs import logdir as logdir_lib
 

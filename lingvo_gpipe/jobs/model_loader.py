@@ -19,13 +19,8 @@ from lingvo_gpipe import (
   user_error,
 )
 from lingvo_gpipe.config import params_override
-from lingvo_gpipe.gpipe import (
-  division,
-  micro_batch,
-  num_micro_batches,
-  partition,
-  splits,
-)
+from lingvo_gpipe.gpipe import division, micro_batch, num_micro_batches
+from lingvo_gpipe.gpipe.planning import partition, splits
 from lingvo_gpipe.jobs import flags, input_flags
 
 # Datasets that are evaluated, by their names in results and summaries.

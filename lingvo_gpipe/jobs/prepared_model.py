@@ -11,7 +11,7 @@ from typing import Any
 
 from lingvo_gpipe import cluster, user_error
 from lingvo_gpipe.gpipe import device_names
-from lingvo_gpipe.gpipe import plan as plan_lib
+from lingvo_gpipe.gpipe.planning import plan as plan_lib
 from lingvo_gpipe.jobs import (
   evaluation,
   flags,

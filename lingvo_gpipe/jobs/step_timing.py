@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lingvo_gpipe.gpipe import (
+from lingvo_gpipe.gpipe.timelines import (
   step_report,
   timeline,
   timeline_picture,

@@ -7,7 +7,7 @@ from unittest import mock
 import numpy as np
 from absl.testing import absltest
 
-from lingvo_gpipe.gpipe import step_report
+from lingvo_gpipe.gpipe.timelines import step_report
 from lingvo_gpipe.jobs import logdir, step_timing
 
 # Two partitions, two micro-batches, see loop.LoopResult.

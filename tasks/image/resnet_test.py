@@ -4,7 +4,8 @@ import tensorflow as tf
 from absl.testing import parameterized
 
 from lingvo_gpipe import fprop_context, nested_map
-from lingvo_gpipe.gpipe import cost, gpipe
+from lingvo_gpipe.gpipe import gpipe
+from lingvo_gpipe.gpipe.planning import cost
 from lingvo_gpipe.layers import gradient_check, norm
 from tasks.image import resnet, resnet_block
 

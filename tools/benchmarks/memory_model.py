@@ -12,13 +12,9 @@ import dataclasses
 from collections.abc import Sequence
 
 from lingvo_gpipe import nested_map
-from lingvo_gpipe.gpipe import (
-  cost,
-  gpipe,
-  loop_table,
-  micro_batch,
-  schedule_table,
-)
+from lingvo_gpipe.gpipe import gpipe, micro_batch
+from lingvo_gpipe.gpipe.planning import cost
+from lingvo_gpipe.gpipe.schedules import loop_table, schedule_table
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from absl.testing import absltest
 
-from lingvo_gpipe.gpipe import cost, schedule
+from lingvo_gpipe.gpipe.planning import cost
+from lingvo_gpipe.gpipe.schedules import schedule
 from tools.benchmarks import memory_model
 
 # Cells receive 100 bytes of a micro-batch and read 1000 in the backward pass.

@@ -13,7 +13,8 @@ import numpy as np
 import tensorflow as tf
 
 from lingvo_gpipe import cluster
-from lingvo_gpipe.gpipe import gpipe, schedule, schedule_table
+from lingvo_gpipe.gpipe import gpipe
+from lingvo_gpipe.gpipe.schedules import schedule, schedule_table
 from tools.benchmarks import stack_sizes, transformer_stack, unrolled
 
 CUTS = ('plan', 'equal')

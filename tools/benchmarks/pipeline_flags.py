@@ -7,7 +7,7 @@ import itertools
 
 from absl import flags
 
-from lingvo_gpipe.gpipe import schedule
+from lingvo_gpipe.gpipe.schedules import schedule
 from tools.benchmarks import pipeline, stack_flags, stack_sizes
 
 _WORKERS = flags.DEFINE_list(

@@ -18,7 +18,7 @@ from typing import Any
 from absl import flags
 
 from lingvo_gpipe import cluster, user_error
-from lingvo_gpipe.gpipe import timeline
+from lingvo_gpipe.gpipe.timelines import timeline
 from lingvo_gpipe.workers import local_workers
 from tools.benchmarks import (
   command,

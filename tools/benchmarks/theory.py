@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lingvo_gpipe.gpipe import policies as policies_lib
-from lingvo_gpipe.gpipe import schedule, schedule_table
+from lingvo_gpipe.gpipe.planning import policies as policies_lib
+from lingvo_gpipe.gpipe.schedules import schedule, schedule_table
 
 
 def RecomputedBlocks(

@@ -2,7 +2,7 @@
 
 from absl.testing import absltest, parameterized
 
-from lingvo_gpipe.gpipe import schedule
+from lingvo_gpipe.gpipe.schedules import schedule
 from tools.benchmarks import theory
 
 

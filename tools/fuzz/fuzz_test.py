@@ -4,7 +4,7 @@ import random
 
 from absl.testing import absltest, parameterized
 
-from lingvo_gpipe.gpipe import partition
+from lingvo_gpipe.gpipe.planning import partition
 from tools.benchmarks import tool_process
 from tools.fuzz import checkpoints, plans, runner, texts
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 
-from lingvo_gpipe.gpipe import (
-  loop_table,
-  partition,
-  schedule,
-  step_simulation,
-)
+from lingvo_gpipe.gpipe.planning import partition, step_simulation
+from lingvo_gpipe.gpipe.schedules import loop_table, schedule
 
 _MOST_CELLS = 10
 

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from lingvo_gpipe.gpipe import num_micro_batches as num_micro_batches_lib
-from lingvo_gpipe.gpipe import schedule, schedule_table
+from lingvo_gpipe.gpipe.schedules import schedule, schedule_table
 
 # Partitions on each device in an interleaved schedule.
 CHUNKS = (2, 4)

@@ -7,7 +7,8 @@ import random
 
 from absl.testing import absltest, parameterized
 
-from lingvo_gpipe.gpipe import partition, policies, schedule
+from lingvo_gpipe.gpipe.planning import partition, policies
+from lingvo_gpipe.gpipe.schedules import schedule
 from tools.plan import candidates
 
 Choices = candidates.Choices

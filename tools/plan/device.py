@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lingvo_gpipe.gpipe import partition
+from lingvo_gpipe.gpipe.planning import partition
 from lingvo_gpipe.workers import process_memory
 
 if TYPE_CHECKING:  # cost imports TensorFlow, which nothing here needs.
-  from lingvo_gpipe.gpipe import cost
+  from lingvo_gpipe.gpipe.planning import cost
 
 _DECIMAL_UNITS = {'': 1, 'K': 1e3, 'M': 1e6, 'G': 1e9, 'T': 1e12, 'P': 1e15}
 

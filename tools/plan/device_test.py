@@ -6,7 +6,7 @@ import types
 
 from absl.testing import absltest, parameterized
 
-from lingvo_gpipe.gpipe import partition
+from lingvo_gpipe.gpipe.planning import partition
 from tools.plan import device
 
 

@@ -10,20 +10,19 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from lingvo_gpipe.gpipe import (
-  loop_table,
+from lingvo_gpipe.gpipe import replica_owners
+from lingvo_gpipe.gpipe.planning import (
   partition,
   plan_search,
   policies,
-  replica_owners,
-  schedule_table,
   step_simulation,
 )
+from lingvo_gpipe.gpipe.schedules import loop_table, schedule_table
 from tools.plan import candidates as candidates_lib
 from tools.plan import device as device_lib
 
 if TYPE_CHECKING:  # cost imports TensorFlow, which nothing here needs.
-  from lingvo_gpipe.gpipe import cost
+  from lingvo_gpipe.gpipe.planning import cost
 
 
 @dataclasses.dataclass(frozen=True)

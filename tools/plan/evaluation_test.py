@@ -6,7 +6,8 @@ import dataclasses
 
 from absl.testing import absltest, parameterized
 
-from lingvo_gpipe.gpipe import partition_memory, schedule
+from lingvo_gpipe.gpipe.planning import partition_memory
+from lingvo_gpipe.gpipe.schedules import schedule
 from tools.plan import candidates, device, evaluation, fake_model
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lingvo_gpipe.gpipe import cost
+from lingvo_gpipe.gpipe.planning import cost
 from tools.plan import evaluation
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from lingvo_gpipe import cluster
-from lingvo_gpipe.gpipe import partition
+from lingvo_gpipe.gpipe.planning import partition
 from lingvo_gpipe.workers import local_workers
 from tools.plan import device as device_lib
 from tools.plan import model_costs

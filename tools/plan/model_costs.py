@@ -9,14 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from lingvo_gpipe import nested_map
-from lingvo_gpipe.gpipe import (
-  cost,
-  gpipe,
-  micro_batch,
-  partition,
-  profile_cells,
-  shared_weights,
-)
+from lingvo_gpipe.gpipe import gpipe, micro_batch, shared_weights
+from lingvo_gpipe.gpipe.planning import cost, partition, profile_cells
 from tools.plan import evaluation
 
 

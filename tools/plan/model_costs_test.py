@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from absl.testing import absltest
 
-from lingvo_gpipe.gpipe import cost, micro_batch
+from lingvo_gpipe.gpipe import micro_batch
+from lingvo_gpipe.gpipe.planning import cost
 from tools.benchmarks import stack_sizes, transformer_stack
 from tools.plan import check_runs, model_costs
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lingvo_gpipe import text_table
-from lingvo_gpipe.gpipe import plan_text
+from lingvo_gpipe.gpipe.planning import plan_text
 from tools.plan import candidates as candidates_lib
 from tools.plan import evaluation, search
 

@@ -15,8 +15,8 @@ import os
 from absl import flags
 
 from lingvo_gpipe import user_error
-from lingvo_gpipe.gpipe import timeline as timeline_lib
-from lingvo_gpipe.gpipe import (
+from lingvo_gpipe.gpipe.timelines import timeline as timeline_lib
+from lingvo_gpipe.gpipe.timelines import (
   timeline_picture,
   timeline_text,
   timeline_trace,

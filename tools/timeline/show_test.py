@@ -12,8 +12,8 @@ import tempfile
 from absl.testing import absltest
 
 from lingvo_gpipe import child_process
-from lingvo_gpipe.gpipe import simulated_times
-from lingvo_gpipe.gpipe import timeline as timeline_lib
+from lingvo_gpipe.gpipe.timelines import simulated_times
+from lingvo_gpipe.gpipe.timelines import timeline as timeline_lib
 
 
 def setUpModule():

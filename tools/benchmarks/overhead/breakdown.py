@@ -19,8 +19,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from lingvo_gpipe.gpipe import idle_time
-from lingvo_gpipe.gpipe import timeline as timeline_lib
+from lingvo_gpipe.gpipe.timelines import idle_time
+from lingvo_gpipe.gpipe.timelines import timeline as timeline_lib
 
 PARTS = (
   'computation',

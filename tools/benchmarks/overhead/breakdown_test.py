@@ -3,7 +3,7 @@
 import numpy as np
 from absl.testing import absltest
 
-from lingvo_gpipe.gpipe import timeline
+from lingvo_gpipe.gpipe.timelines import timeline
 from tools.benchmarks.overhead import breakdown
 
 

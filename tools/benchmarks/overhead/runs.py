@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from lingvo_gpipe import cluster
-from lingvo_gpipe.gpipe import timeline as timeline_lib
+from lingvo_gpipe.gpipe.timelines import timeline as timeline_lib
 from lingvo_gpipe.workers import local_workers
 from tools.benchmarks import harness, pipeline, report, stack_sizes
 from tools.benchmarks.overhead import breakdown

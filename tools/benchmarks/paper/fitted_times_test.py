@@ -2,7 +2,7 @@
 
 from absl.testing import absltest
 
-from lingvo_gpipe.gpipe import partition
+from lingvo_gpipe.gpipe.planning import partition
 from tools.benchmarks.paper import fitted_times
 
 _Time = partition.CellTime

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lingvo_gpipe.gpipe import partition
+from lingvo_gpipe.gpipe.planning import partition
 from lingvo_gpipe.jobs import flags as job_flags
 from tools.benchmarks import report
 from tools.plan import model_costs, registered_model

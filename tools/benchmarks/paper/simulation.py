@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lingvo_gpipe.gpipe import partition
+from lingvo_gpipe.gpipe.planning import partition
 from tools.plan import candidates as candidates_lib
 from tools.plan import device as device_lib
 from tools.plan import evaluation

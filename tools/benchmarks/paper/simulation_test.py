@@ -2,7 +2,7 @@
 
 from absl.testing import absltest, parameterized
 
-from lingvo_gpipe.gpipe import partition
+from lingvo_gpipe.gpipe.planning import partition
 from tools.benchmarks.paper import simulation
 from tools.plan import fake_model
 

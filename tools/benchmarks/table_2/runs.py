@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lingvo_gpipe import cluster
-from lingvo_gpipe.gpipe import partition
+from lingvo_gpipe.gpipe.planning import partition
 from lingvo_gpipe.workers import local_workers
 from tools.benchmarks import report, stack_sizes
 from tools.benchmarks.paper import (

@@ -1,0 +1,1 @@
+"""What cells cost, how they are cut, which memory and time that takes."""

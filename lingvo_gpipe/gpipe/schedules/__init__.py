@@ -1,0 +1,1 @@
+"""Schedules: in which order passes come, as tables."""

@@ -1,0 +1,1 @@
+"""When each partition ran: measured, drawn, compared with the plan."""
