@@ -98,6 +98,19 @@ class Device:
     """Seconds for which a message of so many bytes occupies a link."""
     return size / self.link_speed
 
+  def Accumulate(self, gradients: int) -> float:
+    """Seconds to add a micro-batch's gradients to their sums.
+
+    Both are read, one is written.
+
+    Args:
+      gradients: bytes.
+
+    Returns:
+      Seconds.
+    """
+    return 3 * gradients / self.memory_speed
+
   def AllReduce(self, size: int, num_replicas: int) -> float:
     """Seconds to add up gradients and to spread new weights.
 

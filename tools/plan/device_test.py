@@ -42,6 +42,10 @@ class DeviceTest(parameterized.TestCase):
     one = _Device(link_latency=1.0)
     self.assertEqual(one.AllReduce(16, num_replicas), expected)
 
+  def testAccumulate(self):
+    self.assertEqual(_Device(memory_speed=2.0).Accumulate(4), 6.0)
+    self.assertEqual(_Device().Accumulate(4), 0.0)
+
   def testUpdate(self):
     self.assertEqual(_Device(memory_speed=2.0).Update(3, 4), (6 + 20) / 2)
     self.assertEqual(_Device().Update(3, 4), 0.0)

@@ -118,8 +118,16 @@ class Evaluator:
   @functools.cache  # noqa: B019
   def Times(self, micro_batch_size: int) -> list[partition.CellTime]:
     """Seconds of each cell for a micro-batch of so many examples."""
-    counted = self._model.Count(micro_batch_size)
-    return self._device.Times(counted.costs, micro_batch_size)
+    costs = self._model.Count(micro_batch_size).costs
+    return [
+      partition.CellTime(
+        time.forward,
+        time.backward + self._device.Accumulate(cell.gradient_bytes),
+      )
+      for time, cell in zip(
+        self._device.Times(costs, micro_batch_size), costs, strict=True
+      )
+    ]
 
   def LeastSeconds(self, candidate: candidates_lib.Candidate) -> float:
     """A bound that no cut beats; see candidates.LeastSeconds."""

@@ -82,6 +82,13 @@ class EvaluateTest(parameterized.TestCase):
     ).Evaluate(_Candidate(1))
     self.assertEqual(planned.update_seconds, (2 * (40 + 20) + 5 * 40) / 2)
 
+  def testGradientsOfEachMicroBatchAreAddedUp(self):
+    fast, slow = (
+      _Evaluator(fake_model.FakeModel(4), **kwargs).Evaluate(_Candidate(1, m=4))
+      for kwargs in ({}, {'memory_speed': 2.0})
+    )
+    self.assertEqual(slow.loop_seconds - fast.loop_seconds, 4 * 4 * 30 / 2)
+
   def testLastPartitionRecomputesAllButItsLastCell(self):
     seconds = {
       policy: _Evaluator(fake_model.FakeModel(4)).Evaluate(
