@@ -68,6 +68,14 @@ class TrainProgram:
       self._recorder.Add(self.step, outputs, batch)
     self._recorder.Flush()
 
+  def Close(self) -> None:
+    """Ends the reading of input.
+
+    At the end of the process, Python takes away an iterator without letting
+    the threads finish that run Python code of its dataset, and hangs.
+    """
+    self._batches = None
+
   def _Next(self) -> nested_map.NestedMap:
     if self._batches is None:
       with tf.device(cluster.INPUT_DEVICE):

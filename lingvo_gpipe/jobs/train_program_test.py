@@ -1,6 +1,7 @@
 """Tests of train_program."""
 
 import itertools
+import weakref
 
 import numpy as np
 import tensorflow as tf
@@ -192,6 +193,15 @@ class TrainProgramTest(absltest.TestCase):
     program.Run(9, lambda: answers.pop(0))
     self.assertEqual(program.step, 2)
     self.assertEqual(self._recorder.num_flushed, 2)
+
+  def testClosedItReadsNoMore(self):
+    program = self._Program()
+    program.Run(2, lambda: False)
+    batches = weakref.ref(program._batches)
+    program.Close()
+    self.assertIsNone(batches())
+    program.Run(3, lambda: False)
+    self.assertEqual(self._input.positions, [0, 2])
 
   def testInputThatEnds(self):
     program = self._Program(end=2)

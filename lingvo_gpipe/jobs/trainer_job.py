@@ -204,6 +204,8 @@ class Trainer:
       # What is being written would be lost with this process.
       self._saver.Wait()
       raise
+    finally:
+      program.Close()
     with contextlib.suppress(OSError):  # Which the recorder has told.
       writer.Flush()
 
