@@ -20,7 +20,8 @@ _SMALL = 5e6
 _BATCH = 4
 _MICRO_BATCHES = 2
 
-_DELTA = 1e-6
+# Of each weight; there are millions.
+_DELTA = 1e-8
 
 # Of this process, TensorFlow included, with every model cut. Those with 6e9
 # parameters would take 24 GB.
@@ -36,6 +37,16 @@ def _Models():
   return [model.name for model in registry.ListModels()]
 
 
+@functools.cache
+def _Lists():
+  """One model for each list of kinds of cells, of all widths and data."""
+  models = {}
+  for name in _Models():
+    cells = registry.GetParams(name, 'Train').net.cells
+    models.setdefault(tuple(cell.cls for cell in cells), name)
+  return set(models.values())
+
+
 def _NumParameters(task):
   return sum(spec.size for spec in tf.nest.flatten(task.VariableSpecs()))
 
@@ -44,7 +55,7 @@ def _NumParameters(task):
 def _SmallModels():
   return [
     name
-    for name in _Models()
+    for name in sorted(_Lists())
     if _NumParameters(registry.GetParams(name, 'Train').Instantiate()) <= _SMALL
   ]
 
@@ -97,29 +108,28 @@ class ModelConformanceTest(parameterized.TestCase, tf.test.TestCase):
     kinds = {name.split('.')[0] for name in _SmallModels()}
     self.assertEqual(kinds, {name.split('.')[0] for name in _Models()})
 
-  def testEveryNumberOfPartitionsUpTo8(self):
+  @parameterized.parameters(*_Models())
+  def testEveryNumberOfPartitionsUpTo8(self, name):
     """Names in checkpoints do not depend on K; no memory is taken."""
-    for name in _Models():
-      with self.subTest(name):
-        expected = None
-        for k in (1, 2, 3, 4, 5, 6, 7, 8):
-          params = registry.GetParams(name, 'Train')
-          num_cells = len(params.net.cells)
-          params.net.Set(
-            num_partitions=min(k, num_cells),
-            num_chunks=1,
-            schedule='1f1b',
-            splits=None,
-          )
-          task = params.Instantiate()
-          plan = task.Plan(params.input.Instantiate().BatchSpec())
-          self.assertLen(plan.stages, min(k, num_cells))
-          ends = [stage.end for stage in plan.stages]
-          self.assertEqual([s.start for s in plan.stages], [0, *ends[:-1]])
-          self.assertEqual(ends[-1], num_cells)
-          paths = [s.path for s in tf.nest.flatten(task.VariableSpecs())]
-          expected = expected or paths
-          self.assertEqual(paths, expected)
+    expected = None
+    for k in range(1, 9) if name in _Lists() else (1, 8):
+      params = registry.GetParams(name, 'Train')
+      num_cells = len(params.net.cells)
+      params.net.Set(
+        num_partitions=min(k, num_cells),
+        num_chunks=1,
+        schedule='1f1b',
+        splits=None,
+      )
+      task = params.Instantiate()
+      plan = task.Plan(params.input.Instantiate().BatchSpec())
+      self.assertLen(plan.stages, min(k, num_cells))
+      ends = [stage.end for stage in plan.stages]
+      self.assertEqual([s.start for s in plan.stages], [0, *ends[:-1]])
+      self.assertEqual(ends[-1], num_cells)
+      paths = [s.path for s in tf.nest.flatten(task.VariableSpecs())]
+      expected = expected or paths
+      self.assertEqual(paths, expected)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     self.assertLess(peak, _MEMORY)
 
@@ -142,11 +152,11 @@ class ModelConformanceTest(parameterized.TestCase, tf.test.TestCase):
   @parameterized.parameters(*_SmallModels())
   def testCheckpointThroughAnotherK(self, name):
     """K = 1 -> K = 3 -> K = 1, each with a step, are as three of K = 1."""
-    batch = _Batch(name)
+    batch = _Batch(name, tf.float64)
     directory = os.path.join(self.create_tempdir().full_path, 'train')
 
     def _Steps(num_partitions, first, count, directory=None):
-      task = _Task(name, num_partitions)
+      task = _Task(name, num_partitions, tf.float64)
       saver = directory and checkpoint.Checkpointer(
         directory, task.variables_for_checkpoint
       )
@@ -166,7 +176,10 @@ class ModelConformanceTest(parameterized.TestCase, tf.test.TestCase):
     actual = _Steps(1, 2, 1, directory)
     self.assertEqual(actual.keys(), expected.keys())
     for path, value in expected.items():
-      np.testing.assert_array_equal(actual[path], value, path)
+      # Gradients of one tensor are summed in another order.
+      np.testing.assert_allclose(
+        actual[path], value, rtol=1e-7, atol=1e-10, err_msg=path
+      )
 
   @parameterized.parameters(*_SmallModels())
   def testGradients(self, name):
