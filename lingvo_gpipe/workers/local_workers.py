@@ -163,7 +163,7 @@ class LocalWorkers:
     # One arena of memory for all threads of a worker, of which one computes:
     # several keep up to 140 MiB more from each other. Who sets it decides.
     env.setdefault('MALLOC_ARENA_MAX', '1')
-    # On processors for which TensorFlow uses oneDNN it would keep what is freed.
+    # Where TensorFlow computes with oneDNN, it would keep what is freed.
     env.setdefault('TF_ONEDNN_USE_SYSTEM_ALLOCATOR', '1')
     # Workers compute on processors, and say in their logs what goes wrong.
     env |= {'CUDA_VISIBLE_DEVICES': '-1', 'TF_CPP_MIN_LOG_LEVEL': '1'}
