@@ -227,7 +227,9 @@ class TrainerTest(absltest.TestCase):
     with mock.patch.object(
       train_program,
       'TrainProgram',
-      side_effect=lambda *a, **k: signal.raise_signal(signal.SIGTERM),
+      side_effect=lambda *a, **k: (
+        signal.raise_signal(signal.SIGTERM) or mock.DEFAULT
+      ),
     ):
       status, lines = _Run(logdir)
     self.assertEqual(status, 143)
