@@ -1,0 +1,1 @@
+"""Translation beside PyTorch: how many tokens a second are trained on."""
