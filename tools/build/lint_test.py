@@ -88,7 +88,14 @@ _TESTED_ELSEWHERE = {
 # Folders that are one tool, whose test runs it from the flags to the picture.
 _TESTED_AS_A_WHOLE = {
   f'tools/benchmarks/{name}': f'tools/benchmarks/{name}/{name}_test.py'
-  for name in ('overhead', 'table_1', 'table_2', 'table_3', 'table_5')
+  for name in (
+    'overhead',
+    'table_1',
+    'table_2',
+    'table_3',
+    'table_5',
+    'translation_training',
+  )
 } | {'tools/fuzz': 'tools/fuzz/fuzz_test.py'}
 
 

@@ -128,7 +128,7 @@ class ToolTest(parameterized.TestCase):
   )
   def testBadFlags(self, args, expected):
     done = tool_process.Run('translation_training', *args)
-    self.assertEqual(done.returncode, 1)
+    self.assertEqual(done.returncode, 2)
     self.assertIn(expected, done.stderr)
 
 
