@@ -125,6 +125,9 @@ class TrainerClusterTest(absltest.TestCase):
     log = self._Log(logdir)
     self.assertEqual([r['step'] for r in log], [*range(1, _MAX_STEPS + 1)])
     self.assertEqual(log, self._Unbroken())
+    devices = step_log.Read(os.path.join(logdir, 'train', 'devices.jsonl'))
+    for name in ('trainer', 'worker_0', 'worker_1'):
+      self.assertBetween(devices[-1][f'memory_mib/{name}'], 100, 20000)
     with open(os.path.join(logdir, 'restarts.jsonl')) as f:
       reasons = [json.loads(line)['reason'] for line in f]
     self.assertLen(reasons, 2)

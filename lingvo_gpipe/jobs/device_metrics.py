@@ -1,13 +1,11 @@
 """What devices do with their time and memory, measured now and then in a run.
 
-  bubble                 share of the devices' time in a step in which they did
-                         not compute
-  memory_mib/trainer     peak of this process's resident memory since its start
-  memory_mib/worker_1    likewise of a process of --local_workers
-  memory_mib/GPU_0       peak of what TensorFlow has taken of a device of this
-                         process; TPU_0 likewise
-
-Workers of --worker_hosts keep their memory to themselves.
+bubble                 share of the devices' time in a step in which they did
+                       not compute
+memory_mib/trainer     peak of this process's resident memory since its start
+memory_mib/worker_1    likewise of a worker's process, on any machine
+memory_mib/GPU_0       peak of what TensorFlow has taken of a device of this
+                       process; TPU_0 likewise
 """
 
 from __future__ import annotations
@@ -18,7 +16,11 @@ from typing import Any
 import tensorflow as tf
 
 from lingvo_gpipe.jobs import step_timing
-from lingvo_gpipe.workers import local_workers, process_memory
+from lingvo_gpipe.workers import (
+  local_workers,
+  process_memory,
+  remote_memory,
+)
 
 _MIB = 2.0**20
 
@@ -33,10 +35,13 @@ class DeviceMetrics:
 
   def __init__(self, net: Any, workers: Any = None):
     self._net = net
-    self._workers = workers
+    devices = [d for of_one in net.plan.replica_devices for d in of_one]
+    self._local = None
+    self._remote = remote_memory.RemoteMemory(devices)
+    if isinstance(workers, local_workers.LocalWorkers):
+      self._local, self._remote = workers, None
     # What tells of its memory: accelerators of this process.
     self._accelerators = []
-    devices = [d for of_one in net.plan.replica_devices for d in of_one]
     for name in dict.fromkeys(devices):
       spec = tf.DeviceSpec.from_string(name)
       if spec.device_type != 'CPU' and spec.job in (None, 'localhost'):
@@ -61,14 +66,21 @@ class DeviceMetrics:
     except ValueError:  # Passes that are shorter than the clock's ticks.
       return {}
 
+  def _Workers(self) -> dict[int, process_memory.Usage]:
+    if self._local is not None:
+      return dict(enumerate(self._local.MemoryUsage()))
+    return self._remote.Read()
+
   def _Memory(self) -> dict[str, float]:
     peaks = {}
     try:
       peaks['trainer'] = process_memory.Read(os.getpid()).peak
-      if isinstance(self._workers, local_workers.LocalWorkers):
-        for k, usage in enumerate(self._workers.MemoryUsage()):
-          peaks[f'worker_{k}'] = usage.peak
-    except OSError:  # No Linux; or a worker has just ended, and others tell so.
+      for k, usage in self._Workers().items():
+        peaks[f'worker_{k}'] = usage.peak
+    except (
+      OSError,
+      tf.errors.OpError,
+    ):  # No Linux; or a worker has just ended, and others tell so.
       pass
     for name in list(self._accelerators):
       try:

@@ -8,7 +8,11 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from lingvo_gpipe.jobs import device_metrics
-from lingvo_gpipe.workers import local_workers, process_memory
+from lingvo_gpipe.workers import (
+  local_workers,
+  process_memory,
+  remote_memory,
+)
 
 _CPUS = ('/device:CPU:0', '/device:CPU:1')
 # Two partitions, one micro-batch: 5 of 2 x 6 seconds are not computed.
@@ -66,6 +70,18 @@ class DeviceMetricsTest(absltest.TestCase):
     workers.MemoryUsage.side_effect = ProcessLookupError('it has ended')
     self.assertEqual(set(_Measure(net, workers)), {'memory_mib/trainer'})
 
+  def testWorkersOfOtherMachines(self):
+    read = {0: process_memory.Usage(current=1, peak=2**30)}
+    devices = ['/job:worker/replica:0/task:0/device:CPU:0']
+    with mock.patch.object(
+      remote_memory.RemoteMemory, 'Read', autospec=True, return_value=read
+    ) as reader:
+      measured = _Measure(_Net(devices))
+      self.assertEqual(measured['memory_mib/worker_0'], 1024.0)
+      # The next step tells that a worker is lost, this one does not.
+      reader.side_effect = tf.errors.UnavailableError(None, None, 'gone')
+      self.assertEqual(set(_Measure(_Net(devices))), {'memory_mib/trainer'})
+
   def testAcceleratorsOfThisProcess(self):
     asked = []
 
@@ -83,8 +99,9 @@ class DeviceMetricsTest(absltest.TestCase):
         '/device:CPU:0',
       ],
     )
-    with mock.patch.object(
-      tf.config.experimental, 'get_memory_info', _MemoryInfo
+    with (
+      mock.patch.object(tf.config.experimental, 'get_memory_info', _MemoryInfo),
+      mock.patch.object(remote_memory.RemoteMemory, 'Read', return_value={}),
     ):
       metrics = device_metrics.DeviceMetrics(net)
       for _ in range(2):

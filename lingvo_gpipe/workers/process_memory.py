@@ -42,18 +42,32 @@ def Read(pid: int) -> Usage:
   Raises:
     ProcessLookupError: where it has ended.
   """
-  found = {}
+  usage = None
   try:
     with open(f'/proc/{pid}/status', encoding='ascii') as f:
-      for line in f:
-        name, unused_colon, value = line.partition(':')
-        if name in ('VmRSS', 'VmHWM'):
-          found[name] = int(value.split()[0]) * 1024
+      usage = Parse(f.read())
   except FileNotFoundError:
     pass
-  if not found:  # A process that nobody has waited for has no memory either.
+  if usage is None:
     raise ProcessLookupError(f'process {pid} has ended')
-  return Usage(current=found['VmRSS'], peak=found['VmHWM'])
+  return usage
+
+
+def Parse(status: str) -> Usage | None:
+  """The Usage that the text of /proc/<pid>/status tells.
+
+  Args:
+    status: the text.
+
+  Returns:
+    The Usage; None of a process that has ended and nobody has waited for.
+  """
+  found = {}
+  for line in status.splitlines():
+    name, unused_colon, value = line.partition(':')
+    if name in ('VmRSS', 'VmHWM'):
+      found[name] = int(value.split()[0]) * 1024
+  return Usage(found['VmRSS'], found['VmHWM']) if found else None
 
 
 def ResetPeak(pid: int) -> None:

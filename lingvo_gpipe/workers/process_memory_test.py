@@ -30,6 +30,14 @@ class ProcessMemoryTest(parameterized.TestCase):
     reset = process_memory.Read(pid)
     self.assertLess(reset.peak, during.current - 60 * _MIB)
 
+  def testParse(self):
+    text = 'Name:\tpython\nVmHWM:\t  12 kB\nVmRSS:\t  10 kB\nThreads:\t1\n'
+    self.assertEqual(
+      process_memory.Parse(text),
+      process_memory.Usage(current=10 * 1024, peak=12 * 1024),
+    )
+    self.assertIsNone(process_memory.Parse('Name:\tpython\nState:\tZ\n'))
+
   def testProcessThatHasEnded(self):
     process = subprocess.Popen([sys.executable, '-c', ''])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
