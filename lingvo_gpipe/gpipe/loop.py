@@ -77,17 +77,6 @@ def _Add(sums: Nest, values: Nest) -> Nest:
   )
 
 
-def _AddGradient(total: tf.Tensor, gradient: Any) -> tf.Tensor:
-  if isinstance(gradient, tf.IndexedSlices):
-    # Only the rows that were looked up are touched.
-    return tf.tensor_scatter_nd_add(
-      total,
-      gradient.indices[:, tf.newaxis],
-      tf.cast(gradient.values, total.dtype),
-    )
-  return total + tf.cast(gradient, total.dtype)
-
-
 def _Clock(after: Sequence[tf.Tensor]) -> tf.Tensor:
   """The device's time once `after` are there."""
   with ordering.Waiting(after):
@@ -355,7 +344,7 @@ class TrainingLoop:
   ) -> tuple[tf.Tensor, tf.Tensor]:
     """Adds and sends gradients; returns when it was through, and had sent."""
     for i, gradient in result.weights:
-      state.sums[k][i] = _AddGradient(state.sums[k][i], gradient)
+      state.sums[k][i] = loop_data.AddGradient(state.sums[k][i], gradient)
     left = self._edges.Return(
       k, result.received, lambda sent: _Clock([begin, *sent]), state
     )

@@ -75,3 +75,17 @@ def Metrics(outputs: Nest) -> dict[str, Any]:
       if all(micro_batch.IsSum(value)) and value is not None
     }
   )
+
+
+def AddGradient(
+  total: tf.Tensor, gradient: tf.Tensor | tf.IndexedSlices
+) -> tf.Tensor:
+  """The sum of a weight's gradients so far, and that of a micro-batch."""
+  if isinstance(gradient, tf.IndexedSlices):
+    # Only the rows that were looked up are touched.
+    return tf.tensor_scatter_nd_add(
+      total,
+      gradient.indices[:, tf.newaxis],
+      tf.cast(gradient.values, total.dtype),
+    )
+  return total + tf.cast(gradient, total.dtype)

@@ -92,6 +92,7 @@ class Segment:
   Attributes:
     stage: the cells.
     received: the specs of what they receive.
+    is_first: whether no gradient leaves them.
     is_last: whether their outputs hold the loss.
     spec: StageOutputs of TensorSpecs.
     kept: TensorSpecs of the residuals.
@@ -114,7 +115,7 @@ class Segment:
     self.received = received
     self._batch_spec = batch_spec
     self._shared = shared or {}
-    self._is_first = is_first
+    self.is_first = is_first
     self.is_last = is_last
     self._jit_compile = jit_compile
     # Lifted out of whatever graph is being built: functions outlive it.
@@ -181,7 +182,7 @@ class Segment:
     weights = [
       w for w, t in zip(self._arguments.theta, trainable, strict=True) if t
     ]
-    received = [] if self._is_first else Floats(self._arguments.received)
+    received = [] if self.is_first else Floats(self._arguments.received)
     with tf.device(self.stage.device):
       if self.is_last:
         self._output_gradients, targets = [], [Objective(forward)]

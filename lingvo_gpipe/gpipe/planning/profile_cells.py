@@ -1,35 +1,25 @@
 """Measured times of cells, for cuts by time (--profile_cells).
 
-Each kind of cell runs alone, on random data and weights, on one device: a
-forward pass, and a forward pass with its backward pass, in turns. Cells that
-differ in nothing but their names are measured once. Counted FLOPs take no
-notice of how fast a kernel is; this does.
+Each kind of cell runs alone, on random data and weights, on one device: see
+timed_passes.py. Cells that differ in nothing but their names are measured once.
+Counted FLOPs take no notice of how fast a kernel is; this does.
 """
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 from absl import logging
 
 from lingvo_gpipe import base_layer, nested_map
-from lingvo_gpipe.gpipe import micro_batch, segment
+from lingvo_gpipe.gpipe import segment
 from lingvo_gpipe.gpipe import stage as stage_lib
-from lingvo_gpipe.gpipe.planning import cost, partition
+from lingvo_gpipe.gpipe.planning import cost, partition, timed_passes
 
 NestedMap = nested_map.NestedMap
-
-# A cell runs so often, or for so many seconds if that is less.
-_MAX_RUNS = 9
-_MAX_SECONDS = 2.0
-_MIN_RUNS = 3
-
-# Small weights: products of random numbers stay finite in deep cells.
-_STDDEV = 0.02
 
 
 def Measure(
@@ -72,7 +62,7 @@ def Measure(
         is_first=index == 0,
         is_last=is_last,
       )
-      seconds = _Time(traced, shared, batch_spec)
+      seconds = timed_passes.Time(traced, shared, batch_spec)
       measured[key] = seconds, traced.spec.carried
       logging.info(
         'profile_cells: %s forward %.2f ms, backward %.2f ms',
@@ -99,72 +89,3 @@ def LocalDevice(device: str) -> str:
   if not tf.config.list_logical_devices(kind):
     kind = 'CPU'
   return f'/device:{kind}:0'
-
-
-def _Time(
-  traced: segment.Segment,
-  shared: dict[str, tf.TensorSpec],
-  batch_spec: NestedMap,
-) -> partition.CellTime:
-  stage = traced.stage
-  draw = tf.random.Generator.from_seed(1)
-
-  def _Values(specs: Any) -> list[tf.Tensor]:
-    return [_Random(draw, spec) for spec in micro_batch.Flatten(specs)[0]]
-
-  with tf.device(stage.device):
-    index = tf.constant(0, tf.int64)
-    arguments = segment.Arguments(
-      shared=[index, index],
-      batch=_Values({name: batch_spec[name] for name in stage.batch_fields}),
-      received=_Values(traced.received),
-      theta=_Values(
-        [
-          [
-            tf.TensorSpec(spec.shape, spec.dtype)
-            for spec in tf.nest.flatten(stage.cells[0].VariableSpecs())
-          ],
-          [shared[name] for name in stage.used_weights],
-        ]
-      ),
-    )
-    gradients = []
-    if not traced.is_last:
-      sent = micro_batch.Flatten(traced.spec.carried)[0]
-      gradients = _Values(segment.Floats(sent))
-
-  def _Forward() -> Any:
-    return traced.Forward(arguments)
-
-  def _Both() -> Any:
-    _, kept = traced.Keep(arguments)
-    return traced.Backward(arguments, kept, gradients)
-
-  forward, both = _Medians([_Forward, _Both])
-  return partition.CellTime(forward, max(both - forward, 0.0))
-
-
-def _Random(draw: tf.random.Generator, spec: tf.TensorSpec) -> tf.Tensor:
-  """Small numbers; whole ones are 0, as an id or a label may be."""
-  if not spec.dtype.is_floating:
-    return tf.zeros(spec.shape, spec.dtype)
-  values = draw.normal(spec.shape, stddev=_STDDEV, dtype=tf.float32)
-  return tf.cast(values, spec.dtype)
-
-
-def _Medians(runs: Sequence[Callable[[], Any]]) -> list[float]:
-  """Median seconds of each, run in turns."""
-  for run in runs:
-    run()
-  seconds: list[list[float]] = [[] for _ in runs]
-  started = time.perf_counter()
-  while len(seconds[0]) < _MAX_RUNS and (
-    len(seconds[0]) < _MIN_RUNS or time.perf_counter() - started < _MAX_SECONDS
-  ):
-    for of_one, run in zip(seconds, runs, strict=True):
-      tf.test.experimental.sync_devices()
-      begin = time.perf_counter()
-      run()
-      tf.test.experimental.sync_devices()
-      of_one.append(time.perf_counter() - begin)
-  return [statistics.median(of_one) for of_one in seconds]
